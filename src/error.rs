@@ -1,0 +1,105 @@
+//! The kinds of failure a caller branches on, each with its hint and exit code.
+//!
+//! Hides how an error travels: everything is an `anyhow::Error`, and the outermost [`Refusal`] in
+//! its chain decides what the process exits with and which hint is shown.
+
+use std::fmt;
+
+/// Exit codes of the process. The README has the same table; each has a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done; also "nothing to do".
+    Done = 0,
+    /// A gate failed, or two versions differ.
+    Failed = 1,
+    /// The command line, the recipe or another input is wrong.
+    Usage = 2,
+    /// The base does not fit the recipe; a person has to look.
+    Drift = 3,
+    /// An outside tool, the network or the disk is missing or broke.
+    Tool = 4,
+    /// A bug in reroll itself.
+    Bug = 70,
+    /// Stopped by the user.
+    Interrupted = 130,
+}
+
+/// An error that a user can meet, with what to do next.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What the process exits with.
+    pub exit: Exit,
+    /// What happened and where: lower case, no full stop.
+    pub message: String,
+    /// Further lines shown as they are: source, candidates.
+    pub details: Vec<String>,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            details: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// The command line or another input of the user is wrong (exit 2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// The base does not fit the recipe (exit 3).
+    pub fn drift(message: impl Into<String>) -> Self {
+        Self::new(Exit::Drift, message)
+    }
+
+    /// An outside tool, the network or the disk is missing or broke (exit 4).
+    pub fn tool(message: impl Into<String>) -> Self {
+        Self::new(Exit::Tool, message)
+    }
+
+    /// Stopped by the user (exit 130).
+    #[must_use]
+    pub fn interrupted() -> Self {
+        Self::new(Exit::Interrupted, "interrupted")
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds lines that are shown under the message.
+    #[must_use]
+    pub fn details(mut self, details: Vec<String>) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The refusal in `error`'s chain, if any: the outermost one.
+#[must_use]
+pub fn refusal(error: &anyhow::Error) -> Option<&Refusal> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+/// What the process exits with for `error`; an error without a [`Refusal`] is a bug.
+#[must_use]
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    refusal(error).map_or(Exit::Bug, |refusal| refusal.exit)
+}

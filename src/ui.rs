@@ -1,0 +1,200 @@
+//! The only writer to the terminal: data on standard output; status, warnings, errors and progress
+//! on standard error.
+//!
+//! Hides colour, terminal detection and the escaping of what comes from trees and mails.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use bstr::ByteSlice;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::error::{Refusal, refusal};
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Where everything a person reads goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Ui {
+    quiet: bool,
+}
+
+/// A progress bar appears only after this long.
+const PROGRESS_AFTER: Duration = Duration::from_millis(250);
+
+impl Ui {
+    /// Decides colour for the whole process; `quiet` drops status lines and progress.
+    #[must_use]
+    pub fn new(color: Color, quiet: bool) -> Self {
+        match color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+        Self { quiet }
+    }
+
+    /// Data: bytes to standard output as they are. A closed pipe is not an error.
+    pub fn data(self, bytes: &[u8]) -> io::Result<()> {
+        quiet_pipe(io::stdout().lock().write_all(bytes))
+    }
+
+    /// Text for a person on standard output; its styles are dropped where colour is off.
+    pub fn text(self, text: &str) -> io::Result<()> {
+        quiet_pipe(anstream::stdout().lock().write_all(text.as_bytes()))
+    }
+
+    /// A line of talk: what is being done or was done.
+    pub fn status(self, line: &str) {
+        if !self.quiet {
+            talk("", Style::new(), line);
+        }
+    }
+
+    /// Something the user should know though the work goes on.
+    pub fn warning(self, line: &str) {
+        talk("warning: ", bold(AnsiColor::Yellow), line);
+    }
+
+    /// What to do next.
+    pub fn hint(self, line: &str) {
+        talk("hint: ", bold(AnsiColor::Cyan), line);
+    }
+
+    /// An error with its causes, details and hint.
+    pub fn error(self, error: &anyhow::Error) {
+        let refusal = refusal(error);
+        talk("error: ", bold(AnsiColor::Red), &error.to_string());
+        for cause in error.chain().skip(1) {
+            talk("caused by: ", Style::new().bold(), &cause.to_string());
+        }
+        for line in refusal.map_or(&[][..], |Refusal { details, .. }| details) {
+            talk("", Style::new(), line);
+        }
+        if let Some(hint) = refusal.and_then(|refusal| refusal.hint.as_deref()) {
+            self.hint(hint);
+        }
+    }
+
+    /// A bar of `total` units (bytes, files ...), or a spinner where the total is not known (0).
+    /// Shown on a terminal only, and only once the work has taken a while.
+    #[must_use]
+    pub fn progress(self, label: &str, total: u64) -> Progress {
+        let shown = !self.quiet && io::stderr().is_terminal();
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        let style = if total == 0 {
+            "{msg} {spinner} {human_pos}"
+        } else {
+            "{msg} [{bar:30}] {percent}% {eta}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.set_message(shown_text(label.as_bytes()));
+        Progress {
+            bar,
+            since: Instant::now(),
+            shown,
+        }
+    }
+}
+
+/// A running progress bar; it disappears when dropped.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    since: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    /// Moves to `position` units.
+    pub fn set(&mut self, position: u64) {
+        if self.shown && self.since.elapsed() >= PROGRESS_AFTER {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.shown = false;
+        }
+        self.bar.set_position(position);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Bytes from a tree, a mail or a log, safe to print: control characters and invalid UTF-8 are
+/// written as `\xNN` or `\u{NNNN}`, tabs stay.
+#[must_use]
+pub fn shown_text(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for (start, end, char) in bytes.char_indices() {
+        match char {
+            '\t' => shown.push('\t'),
+            char::REPLACEMENT_CHARACTER => {
+                for byte in &bytes[start..end] {
+                    shown.push_str(&format!("\\x{byte:02x}"));
+                }
+            }
+            char if char.is_control() || is_bidi(char) => {
+                shown.push_str(&char.escape_unicode().to_string());
+            }
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
+/// Characters that reorder what a terminal shows (Unicode's bidirectional controls).
+fn is_bidi(char: char) -> bool {
+    matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+fn bold(color: AnsiColor) -> Style {
+    Style::new().bold().fg_color(Some(color.into()))
+}
+
+/// Writes one message to standard error; where even that fails there is nobody left to tell.
+fn talk(label: &str, style: Style, line: &str) {
+    let lines: Vec<_> = line
+        .lines()
+        .map(|line| shown_text(line.as_bytes()))
+        .collect();
+    let _ = writeln!(
+        anstream::stderr().lock(),
+        "{style}{label}{style:#}{}",
+        lines.join("\n")
+    );
+}
+
+fn quiet_pipe(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_not_sent() {
+        assert_eq!(shown_text(b"a\x1b[31mb\tc\xff"), "a\\u{1b}[31mb\tc\\xff");
+        assert_eq!(shown_text("x\u{202e}y".as_bytes()), "x\\u{202e}y");
+        assert_eq!(shown_text("Thör 世界".as_bytes()), "Thör 世界");
+    }
+}
