@@ -4,5 +4,7 @@
 
 pub mod error;
 pub mod exec;
+pub mod pattern;
 pub mod repo;
+pub mod syntax;
 pub mod ui;
