@@ -2,9 +2,15 @@
 //!
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
+pub mod edit;
 pub mod error;
 pub mod exec;
+pub mod facts;
 pub mod pattern;
+pub mod recipe;
 pub mod repo;
+pub mod series;
+pub mod shape;
 pub mod syntax;
+pub mod template;
 pub mod ui;

@@ -24,6 +24,12 @@ pub struct Pattern {
     body: Range<usize>,
 }
 
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pattern").field(&self.written).finish()
+    }
+}
+
 /// What the metavariables of a pattern stand for: byte ranges in the file it was matched against.
 pub type Captures = BTreeMap<String, Range<usize>>;
 
@@ -43,9 +49,15 @@ impl Pattern {
     pub fn parse(written: &str) -> Result<Self> {
         let source = Source::parse(format!("{BEFORE}{written}{AFTER}").into_bytes())?;
         let body = BEFORE.len() - 1..source.text().len() - AFTER.len() + 1;
-        let pattern = Self { written: written.to_owned(), source, body };
+        let pattern = Self {
+            written: written.to_owned(),
+            source,
+            body,
+        };
         if pattern.source.root().has_error() || pattern.nodes().is_empty() {
-            return Err(anyhow!("`{written}` is no C statement; one that stands for statements needs its `;` (`$$$BODY;`)"));
+            return Err(anyhow!(
+                "`{written}` is no C statement; one that stands for statements needs its `;` (`$$$BODY;`)"
+            ));
         }
         Ok(pattern)
     }
@@ -70,17 +82,29 @@ impl Pattern {
 
     /// The top nodes of the snippet.
     fn nodes(&self) -> Vec<Node<'_>> {
-        let block = self.source.root().descendant_for_byte_range(self.body.start, self.body.end);
+        let block = self
+            .source
+            .root()
+            .descendant_for_byte_range(self.body.start, self.body.end);
         let block = block.filter(|node| node.kind() == "compound_statement");
         let children = block.map(block_children).unwrap_or_default();
-        children.into_iter().filter(|node| node.kind() != "comment").collect()
+        children
+            .into_iter()
+            .filter(|node| node.kind() != "comment")
+            .collect()
     }
 
     /// Where one statement, and it alone, is what the pattern says.
     #[must_use]
     pub fn matches(&self, file: &Source, statement: &Statement<'_>) -> Option<Captures> {
-        let mut matcher = Matcher { pattern: &self.source, file, captures: Captures::new() };
-        matcher.sequence(&self.nodes(), &[statement.node]).then_some(matcher.captures)
+        let mut matcher = Matcher {
+            pattern: &self.source,
+            file,
+            captures: Captures::new(),
+        };
+        matcher
+            .sequence(&self.nodes(), &[statement.node])
+            .then_some(matcher.captures)
     }
 
     /// All runs of statements below `block`, at any depth, that match; outer blocks first.
@@ -99,7 +123,11 @@ impl Pattern {
             let wanted = self.nodes();
             for run in statements.windows(wanted.len()) {
                 let nodes: Vec<_> = run.iter().map(|statement| statement.node).collect();
-                let mut matcher = Matcher { pattern: &self.source, file, captures: Captures::new() };
+                let mut matcher = Matcher {
+                    pattern: &self.source,
+                    file,
+                    captures: Captures::new(),
+                };
                 if matcher.sequence(&wanted, &nodes) {
                     found.push(Match {
                         range: run[0].range.start..run[run.len() - 1].range.end,
@@ -117,7 +145,10 @@ impl Pattern {
 
 /// Nodes whose named children can be statements.
 fn holds_statements(kind: &str) -> bool {
-    kind.ends_with("_statement") || kind == "else_clause" || kind.starts_with("preproc_") || kind == "ERROR"
+    kind.ends_with("_statement")
+        || kind == "else_clause"
+        || kind.starts_with("preproc_")
+        || kind == "ERROR"
 }
 
 /// What a node of a pattern stands for.
@@ -133,8 +164,16 @@ fn meta<'a>(pattern: &'a Source, node: Node<'_>) -> Option<Meta<'a>> {
         return None;
     }
     let text = pattern.text()[node.byte_range()].to_str().ok()?;
-    let text = if statement { text.strip_suffix(';')?.trim_end() } else { text };
-    let name = |text: &'a str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then_some(text);
+    let text = if statement {
+        text.strip_suffix(';')?.trim_end()
+    } else {
+        text
+    };
+    let name = |text: &'a str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            .then_some(text)
+    };
     match text.strip_prefix("$$$") {
         Some(rest) => name(rest).map(Meta::Many),
         None if statement => None,
@@ -168,7 +207,9 @@ struct Matcher<'a> {
 impl Matcher<'_> {
     /// Matches neighbours with neighbours; `$$$` takes as few as it can.
     fn sequence(&mut self, wanted: &[Node<'_>], given: &[Node<'_>]) -> bool {
-        let Some((&first, rest)) = wanted.split_first() else { return given.is_empty() };
+        let Some((&first, rest)) = wanted.split_first() else {
+            return given.is_empty();
+        };
         if let Some(Meta::Many(name)) = meta(self.pattern, first) {
             return (0..=given.len()).any(|count| {
                 let before = self.captures.clone();
@@ -180,7 +221,9 @@ impl Matcher<'_> {
                 matched
             });
         }
-        given.split_first().is_some_and(|(&node, others)| self.node(first, node) && self.sequence(rest, others))
+        given
+            .split_first()
+            .is_some_and(|(&node, others)| self.node(first, node) && self.sequence(rest, others))
     }
 
     fn node(&mut self, wanted: Node<'_>, given: Node<'_>) -> bool {
@@ -193,7 +236,8 @@ impl Matcher<'_> {
         }
         let (inner, outer) = (meaningful(wanted), meaningful(given));
         if inner.is_empty() || outer.is_empty() {
-            let same = self.pattern.text()[wanted.byte_range()] == self.file.text()[given.byte_range()];
+            let same =
+                self.pattern.text()[wanted.byte_range()] == self.file.text()[given.byte_range()];
             return inner.is_empty() && outer.is_empty() && same;
         }
         self.sequence(&inner, &outer)
@@ -217,15 +261,23 @@ impl Matcher<'_> {
 /// A node's children without comments.
 fn meaningful(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
-    node.children(&mut cursor).filter(|child| child.kind() != "comment").collect()
+    node.children(&mut cursor)
+        .filter(|child| child.kind() != "comment")
+        .collect()
 }
 
-/// From the first to the last of neighbours; an empty range where there is none.
+/// From the first to the last of neighbours, with the comments before, between and behind them; an empty
+/// range where there is none.
 fn span(nodes: &[Node<'_>]) -> Range<usize> {
-    match (nodes.first(), nodes.last()) {
-        (Some(first), Some(last)) => first.start_byte()..last.end_byte(),
-        _ => 0..0,
-    }
+    let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else {
+        return 0..0;
+    };
+    let is_comment = |node: &Node<'_>| node.kind() == "comment";
+    let before = std::iter::successors(first.prev_sibling(), Node::prev_sibling);
+    let start = before.take_while(is_comment).last().unwrap_or(first);
+    let behind = std::iter::successors(last.next_sibling(), Node::next_sibling);
+    let end = behind.take_while(is_comment).last().unwrap_or(last);
+    start.start_byte()..end.end_byte()
 }
 
 #[cfg(test)]
@@ -235,9 +287,20 @@ mod tests {
     fn find(pattern: &str, body: &str) -> Vec<BTreeMap<String, String>> {
         let file = Source::parse(format!("void f(void)\n{{\n{body}\n}}\n").into_bytes()).unwrap();
         let function = &file.functions()[0];
-        let matches = Pattern::parse(pattern).unwrap().find(&file, file.block(&function.body).unwrap());
+        let matches = Pattern::parse(pattern)
+            .unwrap()
+            .find(&file, file.block(&function.body).unwrap());
         let text = |range: &Range<usize>| file.slice(range.clone()).to_string();
-        matches.iter().map(|found| found.captures.iter().map(|(name, range)| (name.clone(), text(range))).collect()).collect()
+        matches
+            .iter()
+            .map(|found| {
+                found
+                    .captures
+                    .iter()
+                    .map(|(name, range)| (name.clone(), text(range)))
+                    .collect()
+            })
+            .collect()
     }
 
     #[test]
@@ -254,23 +317,55 @@ mod tests {
         assert_eq!(found[0]["FIRST"], "head->x");
         assert_eq!(found[0]["REST"], "a, b + 1");
         assert_eq!(find("prep($$$ALL);", "\tprep();")[0]["ALL"], "");
-        assert_eq!(find("page->$FIELD = $_;", "\tpage->a = 1;\n\tpage->b.c = 1;\n\tfolio->a = 1;").len(), 1);
+        assert_eq!(
+            find(
+                "page->$FIELD = $_;",
+                "\tpage->a = 1;\n\tpage->b.c = 1;\n\tfolio->a = 1;"
+            )
+            .len(),
+            1
+        );
         assert_eq!(find("f($A, $A);", "\tf(x, x);\n\tf(x, y);").len(), 1);
     }
 
     #[test]
     fn bodies_cases_and_conditions_can_be_left_open() {
-        let found = find("for (i = 0; i < n; i++) { $$$BODY; }", "\tfor (i = 0; i < n; i++) {\n\t\ta();\n\t\tb();\n\t}");
+        let found = find(
+            "for (i = 0; i < n; i++) { $$$BODY; }",
+            "\tfor (i = 0; i < n; i++) {\n\t\ta();\n\t\tb();\n\t}",
+        );
         assert_eq!(found[0]["BODY"], "a();\n\t\tb();");
-        let found = find("switch (t) { $$$CASES; }", "\tswitch (t) {\n\tcase A:\n\t\tx();\n\t\tbreak;\n\tcase B:\n\t\tbreak;\n\t}");
+        let body = "/* one */\n\t\ta();\n\t\t/* two */";
+        let found = find("while (x) { $$$BODY; }", &format!("\twhile (x) {{\n\t\t{body}\n\t}}"));
+        assert_eq!(found[0]["BODY"], body, "no comment is lost");
+        let found = find(
+            "switch (t) { $$$CASES; }",
+            "\tswitch (t) {\n\tcase A:\n\t\tx();\n\t\tbreak;\n\tcase B:\n\t\tbreak;\n\t}",
+        );
         assert!(found[0]["CASES"].starts_with("case A:"));
-        assert_eq!(find("if ($COND) set(page, 0);", "\tif (a ||\n\t    b)\n\t\tset(page, 0);")[0]["COND"], "a ||\n\t    b");
+        assert_eq!(
+            find(
+                "if ($COND) set(page, 0);",
+                "\tif (a ||\n\t    b)\n\t\tset(page, 0);"
+            )[0]["COND"],
+            "a ||\n\t    b"
+        );
     }
 
     #[test]
     fn a_run_is_found_at_any_depth_and_each_time() {
-        assert_eq!(find("a(); b();", "\tif (x) {\n\t\ta();\n\t\tb();\n\t}\n\ta();\n\tb();").len(), 2);
-        assert_eq!(find("a();", "\tif (x)\n\t\ta();\n\telse\n\t\ta();").len(), 2);
+        assert_eq!(
+            find(
+                "a(); b();",
+                "\tif (x) {\n\t\ta();\n\t\tb();\n\t}\n\ta();\n\tb();"
+            )
+            .len(),
+            2
+        );
+        assert_eq!(
+            find("a();", "\tif (x)\n\t\ta();\n\telse\n\t\ta();").len(),
+            2
+        );
     }
 
     #[test]
@@ -282,6 +377,11 @@ mod tests {
 
     #[test]
     fn names_are_those_that_are_kept() {
-        assert_eq!(Pattern::parse("f($A, $_, $$$B); $$$_REST;").unwrap().names(), ["A", "B"]);
+        assert_eq!(
+            Pattern::parse("f($A, $_, $$$B); $$$_REST;")
+                .unwrap()
+                .names(),
+            ["A", "B"]
+        );
     }
 }

@@ -13,13 +13,57 @@ use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
 /// Words that the kernel puts between a type and a function's name, and that the C grammar takes for part
 /// of the declaration (`include/linux/{init,compiler_types,compiler_attributes}.h`).
 const ATTRIBUTES: &[&str] = &[
-    "__always_inline", "__always_unused", "__bpf_kfunc", "__cold", "__cpuidle", "__deprecated", "__exit", "__flatten",
-    "__head", "__hot", "__init", "__init_memblock", "__init_or_module", "__initdata", "__initdata_memblock", "__iomem",
-    "__irq_entry", "__kprobes", "__latent_entropy", "__maybe_unused", "__meminit", "__meminitdata", "__must_check",
-    "__naked", "__net_exit", "__net_init", "__no_kmsan_checks", "__no_profile", "__no_sanitize_address",
-    "__no_sanitize_memory", "__no_sanitize_thread", "__noendbr", "__noreturn", "__paginginit", "__percpu", "__pure",
-    "__read_mostly", "__ref", "__refdata", "__ro_after_init", "__sched", "__softirq_entry", "__used", "__user", "__visible",
-    "__weak", "asmlinkage", "noinline", "noinline_for_stack", "noinstr", "notrace",
+    "__always_inline",
+    "__always_unused",
+    "__bpf_kfunc",
+    "__cold",
+    "__cpuidle",
+    "__deprecated",
+    "__exit",
+    "__flatten",
+    "__head",
+    "__hot",
+    "__init",
+    "__init_memblock",
+    "__init_or_module",
+    "__initdata",
+    "__initdata_memblock",
+    "__iomem",
+    "__irq_entry",
+    "__kprobes",
+    "__latent_entropy",
+    "__maybe_unused",
+    "__meminit",
+    "__meminitdata",
+    "__must_check",
+    "__naked",
+    "__net_exit",
+    "__net_init",
+    "__no_kmsan_checks",
+    "__no_profile",
+    "__no_sanitize_address",
+    "__no_sanitize_memory",
+    "__no_sanitize_thread",
+    "__noendbr",
+    "__noreturn",
+    "__paginginit",
+    "__percpu",
+    "__pure",
+    "__read_mostly",
+    "__ref",
+    "__refdata",
+    "__ro_after_init",
+    "__sched",
+    "__softirq_entry",
+    "__used",
+    "__user",
+    "__visible",
+    "__weak",
+    "asmlinkage",
+    "noinline",
+    "noinline_for_stack",
+    "noinstr",
+    "notrace",
 ];
 
 thread_local! {
@@ -141,18 +185,29 @@ impl Source {
         for &node in nodes {
             if node.kind() == "comment" {
                 let same_line = statements.last_mut().filter(|last| {
-                    comments.is_none() && !self.text[last.range.end..node.start_byte()].contains(&b'\n')
+                    comments.is_none()
+                        && !self.text[last.range.end..node.start_byte()].contains(&b'\n')
                 });
                 if let Some(last) = same_line {
                     last.range.end = node.end_byte();
                 } else {
-                    let joined = comments.is_some() && !self.blank_line(last_comment_end..node.start_byte());
-                    comments = if joined { comments } else { Some(node.start_byte()) };
+                    let joined =
+                        comments.is_some() && !self.blank_line(last_comment_end..node.start_byte());
+                    comments = if joined {
+                        comments
+                    } else {
+                        Some(node.start_byte())
+                    };
                     last_comment_end = node.end_byte();
                 }
             } else if node.is_named() {
-                let attached = comments.take().filter(|_| !self.blank_line(last_comment_end..node.start_byte()));
-                statements.push(Statement { node, range: attached.unwrap_or(node.start_byte())..node.end_byte() });
+                let attached = comments
+                    .take()
+                    .filter(|_| !self.blank_line(last_comment_end..node.start_byte()));
+                statements.push(Statement {
+                    node,
+                    range: attached.unwrap_or(node.start_byte())..node.end_byte(),
+                });
             }
         }
         statements
@@ -160,7 +215,11 @@ impl Source {
 
     /// Whether a range between two nodes holds an empty line.
     fn blank_line(&self, between: Range<usize>) -> bool {
-        self.text[between].iter().filter(|&&byte| byte == b'\n').count() > 1
+        self.text[between]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count()
+            > 1
     }
 }
 
@@ -168,7 +227,10 @@ impl Source {
 #[must_use]
 pub fn block_children(block: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = block.walk();
-    block.children(&mut cursor).filter(|node| node.is_named()).collect()
+    block
+        .children(&mut cursor)
+        .filter(|node| node.is_named())
+        .collect()
 }
 
 /// The line that an offset lies in, counted from 1.
@@ -180,13 +242,17 @@ pub fn line_of(text: &[u8], offset: usize) -> usize {
 /// The offset of the start of the line that `offset` lies in.
 #[must_use]
 pub fn line_start(text: &[u8], offset: usize) -> usize {
-    text[..offset].rfind_byte(b'\n').map_or(0, |newline| newline + 1)
+    text[..offset]
+        .rfind_byte(b'\n')
+        .map_or(0, |newline| newline + 1)
 }
 
 /// The offset behind the newline that ends the line `offset` lies in.
 #[must_use]
 pub fn line_end(text: &[u8], offset: usize) -> usize {
-    text[offset..].find_byte(b'\n').map_or(text.len(), |newline| offset + newline + 1)
+    text[offset..]
+        .find_byte(b'\n')
+        .map_or(text.len(), |newline| offset + newline + 1)
 }
 
 fn parse(text: &[u8], old: Option<&Tree>) -> Result<Tree> {
@@ -194,7 +260,8 @@ fn parse(text: &[u8], old: Option<&Tree>) -> Result<Tree> {
     PARSER.with_borrow_mut(|parser| {
         if parser.is_none() {
             let mut new = Parser::new();
-            new.set_language(&tree_sitter_c::LANGUAGE.into()).context("the C grammar does not fit tree-sitter")?;
+            new.set_language(&tree_sitter_c::LANGUAGE.into())
+                .context("the C grammar does not fit tree-sitter")?;
             *parser = Some(new);
         }
         let parser = parser.as_mut().context("no parser")?;
@@ -207,10 +274,21 @@ fn blank_attributes(text: &[u8]) -> Vec<u8> {
     let mut blanked = text.to_vec();
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let mut at = 0;
-    while let Some(start) = text[at..].iter().position(|&byte| is_word(byte)).map(|skip| at + skip) {
-        let end = text[start..].iter().position(|&byte| !is_word(byte)).map_or(text.len(), |length| start + length);
+    while let Some(start) = text[at..]
+        .iter()
+        .position(|&byte| is_word(byte))
+        .map(|skip| at + skip)
+    {
+        let end = text[start..]
+            .iter()
+            .position(|&byte| !is_word(byte))
+            .map_or(text.len(), |length| start + length);
         let word = &text[start..end];
-        if matches!(word[0], b'_' | b'a' | b'n') && ATTRIBUTES.binary_search_by(|known| known.as_bytes().cmp(word)).is_ok() {
+        if matches!(word[0], b'_' | b'a' | b'n')
+            && ATTRIBUTES
+                .binary_search_by(|known| known.as_bytes().cmp(word))
+                .is_ok()
+        {
             blanked[start..end].fill(b' ');
         }
         at = end;
@@ -219,7 +297,10 @@ fn blank_attributes(text: &[u8]) -> Vec<u8> {
 }
 
 fn point(text: &[u8], offset: usize) -> Point {
-    Point { row: line_of(text, offset) - 1, column: offset - line_start(text, offset) }
+    Point {
+        row: line_of(text, offset) - 1,
+        column: offset - line_start(text, offset),
+    }
 }
 
 /// Looks for definitions everywhere but inside functions: below `#if`s, and below what the parser could not make sense of.
@@ -228,7 +309,9 @@ fn collect_functions(source: &Source, node: Node<'_>, found: &mut Vec<Function>)
     for child in node.children(&mut cursor) {
         match child.kind() {
             "function_definition" => found.extend(function(source, child)),
-            "translation_unit" | "ERROR" | "linkage_specification" | "declaration_list" => collect_functions(source, child, found),
+            "translation_unit" | "ERROR" | "linkage_specification" | "declaration_list" => {
+                collect_functions(source, child, found)
+            }
             kind if kind.starts_with("preproc_") => collect_functions(source, child, found),
             _ => {}
         }
@@ -239,18 +322,26 @@ fn collect_functions(source: &Source, node: Node<'_>, found: &mut Vec<Function>)
 /// braces stand in column 0.
 fn function(source: &Source, node: Node<'_>) -> Option<Function> {
     let text = &source.text;
-    let block = node.child_by_field_name("body").filter(|block| block.kind() == "compound_statement")?;
+    let block = node
+        .child_by_field_name("body")
+        .filter(|block| block.kind() == "compound_statement")?;
     let body = block.start_byte() + 1..block.end_byte() - 1;
     let in_column_0 = |offset: usize| offset == 0 || text[offset - 1] == b'\n';
     let one_line = !text[block.byte_range()].contains(&b'\n');
-    if !one_line && !(in_column_0(block.start_byte()) && in_column_0(body.end) && text[body.end] == b'}') {
+    if !one_line
+        && !(in_column_0(block.start_byte()) && in_column_0(body.end) && text[body.end] == b'}')
+    {
         return None;
     }
     let declarator = function_declarator(node.child_by_field_name("declarator")?)?;
     let name = declarator.child_by_field_name("declarator")?;
     let start = line_start(text, node.start_byte());
     let blanked_before = text[start..node.start_byte()].to_vec();
-    let start = if blanked_before.trim().is_empty() { node.start_byte() } else { start };
+    let start = if blanked_before.trim().is_empty() {
+        node.start_byte()
+    } else {
+        start
+    };
     Some(Function {
         name: text[name.byte_range()].into(),
         range: comment_start(source, node, start)..line_end(text, body.end),
@@ -262,9 +353,14 @@ fn function(source: &Source, node: Node<'_>) -> Option<Function> {
 
 /// Where the comment that ends on the line above `start` begins; `start` where there is none.
 fn comment_start(source: &Source, node: Node<'_>, start: usize) -> usize {
-    let comment = node.prev_sibling().filter(|sibling| sibling.kind() == "comment");
+    let comment = node
+        .prev_sibling()
+        .filter(|sibling| sibling.kind() == "comment");
     let attached = comment.filter(|comment| {
-        !source.blank_line(comment.end_byte()..start) && source.text[..comment.start_byte()].last().is_none_or(|&byte| byte == b'\n')
+        !source.blank_line(comment.end_byte()..start)
+            && source.text[..comment.start_byte()]
+                .last()
+                .is_none_or(|&byte| byte == b'\n')
     });
     attached.map_or(start, |comment| comment.start_byte())
 }
@@ -278,10 +374,17 @@ fn function_declarator(node: Node<'_>) -> Option<Node<'_>> {
 }
 
 fn parameters(source: &Source, declarator: Node<'_>) -> Vec<BString> {
-    let Some(list) = declarator.child_by_field_name("parameters") else { return Vec::new() };
+    let Some(list) = declarator.child_by_field_name("parameters") else {
+        return Vec::new();
+    };
     let mut cursor = list.walk();
-    let declared = list.children(&mut cursor).filter(|node| node.kind() == "parameter_declaration");
-    declared.filter_map(|node| declared_name(node.child_by_field_name("declarator")?)).map(|node| source.text[node.byte_range()].into()).collect()
+    let declared = list
+        .children(&mut cursor)
+        .filter(|node| node.kind() == "parameter_declaration");
+    declared
+        .filter_map(|node| declared_name(node.child_by_field_name("declarator")?))
+        .map(|node| source.text[node.byte_range()].into())
+        .collect()
 }
 
 /// The identifier in the middle of a declarator (`*page`, `(*fn)(int)`, `name[4]`).
@@ -290,7 +393,9 @@ fn declared_name(node: Node<'_>) -> Option<Node<'_>> {
         return Some(node);
     }
     let mut cursor = node.walk();
-    let inner = node.child_by_field_name("declarator").or_else(|| node.named_children(&mut cursor).next())?;
+    let inner = node
+        .child_by_field_name("declarator")
+        .or_else(|| node.named_children(&mut cursor).next())?;
     declared_name(inner)
 }
 
@@ -309,13 +414,28 @@ mod tests {
     fn functions_are_found_with_their_attributes_parameters_and_comments() {
         let source = Source::parse(FILE.to_vec()).unwrap();
         let functions = source.functions();
-        let names: Vec<_> = functions.iter().map(|function| function.name.to_string()).collect();
+        let names: Vec<_> = functions
+            .iter()
+            .map(|function| function.name.to_string())
+            .collect();
         assert_eq!(names, ["first", "second", "second"]);
         assert_eq!(functions[0].parameters, ["page", "pfn"]);
         assert!(functions[1].parameters.is_empty());
-        assert!(source.slice(functions[0].range.clone()).starts_with(b"/* What it does. */\nstatic bool"));
-        assert!(source.slice(functions[0].range.clone()).ends_with(b"two(pfn);\n}\n"));
-        assert!(source.slice(functions[1].start..functions[1].body.start).starts_with(b"void __meminit second"));
+        assert!(
+            source
+                .slice(functions[0].range.clone())
+                .starts_with(b"/* What it does. */\nstatic bool")
+        );
+        assert!(
+            source
+                .slice(functions[0].range.clone())
+                .ends_with(b"two(pfn);\n}\n")
+        );
+        assert!(
+            source
+                .slice(functions[1].start..functions[1].body.start)
+                .starts_with(b"void __meminit second")
+        );
         assert_eq!(source.line(functions[1].start), 18);
     }
 
@@ -325,7 +445,10 @@ mod tests {
         let function = &source.functions()[0];
         let block = source.block(&function.body).unwrap();
         let statements = source.statements(&block_children(block));
-        let texts: Vec<_> = statements.iter().map(|statement| source.slice(statement.range.clone()).to_string()).collect();
+        let texts: Vec<_> = statements
+            .iter()
+            .map(|statement| source.slice(statement.range.clone()).to_string())
+            .collect();
         assert_eq!(texts[0], "int a;");
         assert_eq!(texts[1], "/* about one */\n\tone(page); /* behind */");
         assert_eq!(texts[2], "/* two lines\n\t * about two */\n\ttwo(pfn);");
@@ -335,7 +458,9 @@ mod tests {
     fn a_replacement_parses_as_if_from_nothing() {
         let source = Source::parse(FILE.to_vec()).unwrap();
         let at = source.text().find("one(page);").unwrap();
-        let edited = source.replace(at..at + 10, b"three(page, pfn);\n\tfour();").unwrap();
+        let edited = source
+            .replace(at..at + 10, b"three(page, pfn);\n\tfour();")
+            .unwrap();
         let fresh = Source::parse(edited.text().to_vec()).unwrap();
         assert_eq!(edited.root().to_sexp(), fresh.root().to_sexp());
     }

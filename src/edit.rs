@@ -1,0 +1,643 @@
+//! Finds where an edit lands in a file, and makes it there.
+//!
+//! Hides anchors: each matches exactly once or is an error that shows the nearest candidates, and after each
+//! change only the definitions that the recipe names may have changed.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::Result;
+use bstr::{BStr, ByteSlice};
+use serde::Serialize;
+
+use crate::error::Refusal;
+use crate::facts::one_line;
+use crate::pattern::{Match, Pattern};
+use crate::recipe::{EditSpec, FunctionSpec, Place, Spot, Target};
+use crate::shape::{closest, left_aligned, quote};
+use crate::syntax::{Function, Source, line_end, line_of, line_start};
+use crate::template::indent;
+
+/// Where an edit landed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Landing {
+    /// The patch.
+    pub patch: String,
+    /// The edit.
+    pub edit: String,
+    /// What it does: `create`, `insert`, `replace`, `extract`.
+    pub action: &'static str,
+    /// The file.
+    pub file: String,
+    /// The function it is in or beside; none for whole lines and new files.
+    pub function: Option<String>,
+    /// The line of the file as the edits before it left it; 1 for a new file.
+    pub line: usize,
+    /// The text that the anchor matched.
+    pub matched: String,
+    /// Where the recipe says so.
+    pub recipe: Place,
+}
+
+/// An anchor that was found: what is to be replaced there, and what the pattern captured.
+#[derive(Debug, Clone)]
+pub struct Anchor {
+    /// The function it is in or beside.
+    pub function: Option<Function>,
+    /// The bytes that the edit replaces; empty for an insertion.
+    pub range: Range<usize>,
+    /// Offset whose line is reported.
+    pub at: usize,
+    /// The text that matched.
+    pub matched: String,
+    /// What the metavariables stand for, moved to the left margin, and `text`: the whole match.
+    pub captures: BTreeMap<String, String>,
+    /// How the new text is laid out there.
+    layout: Layout,
+}
+
+/// How new text sits at its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Layout {
+    /// In the place of statements: indented as they are, no newline at the end.
+    Statements(String),
+    /// Whole lines, indented like this.
+    Lines(String),
+    /// A definition of its own, with an empty line behind it.
+    DefinitionBefore,
+    /// A definition of its own, with an empty line in front of it.
+    DefinitionAfter,
+    /// In the place of a definition.
+    Definition,
+    /// Behind the last parameter, with this between the two.
+    Parameter(String),
+    /// As it is.
+    Plain,
+}
+
+/// What the search for anchors needs to know.
+pub struct Search<'a> {
+    /// The patch, for errors.
+    pub patch: &'a str,
+    /// The edit.
+    pub edit: &'a EditSpec,
+    /// The functions whose parts the recipe lists.
+    pub functions: &'a [FunctionSpec],
+    /// The functions that earlier edits of the series have defined.
+    pub defined: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Where an insertion goes.
+    pub fn spot(&self, source: &Source, spot: &Spot) -> Result<Anchor> {
+        match spot {
+            Spot::BeforeFunction(name) => {
+                let function = self.function(source, name)?;
+                let start = function.range.start;
+                Ok(self.beside(source, function, start, Layout::DefinitionBefore))
+            }
+            Spot::AfterFunction(name) => {
+                let function = self.function(source, name)?;
+                let end = function.range.end;
+                Ok(self.beside(source, function, end, Layout::DefinitionAfter))
+            }
+            Spot::Before(target) => {
+                let mut anchor = self.target(source, target)?;
+                let start = line_start(source.text(), anchor.range.start);
+                anchor.become_lines(start);
+                Ok(anchor)
+            }
+            Spot::After(target) => {
+                let mut anchor = self.target(source, target)?;
+                let end = line_end(source.text(), anchor.range.end);
+                anchor.become_lines(end);
+                Ok(anchor)
+            }
+            Spot::End(name) => {
+                let function = self.function(source, name)?;
+                let end = function.body.end;
+                Ok(self.beside(source, function, end, Layout::Lines("\t".to_owned())))
+            }
+            Spot::Parameter(name) => {
+                let function = self.function(source, name)?;
+                self.parameter(source, function)
+            }
+            Spot::Include(header) => self.include(source.text(), header),
+            Spot::Sorted(line) => self.sorted(source.text(), line),
+        }
+    }
+
+    /// The statements that a target names.
+    pub fn target(&self, source: &Source, target: &Target) -> Result<Anchor> {
+        match target {
+            Target::Function(name) => {
+                let function = self.function(source, name)?;
+                if !self.defined.contains(name) {
+                    return Err(Refusal::usage(format!(
+                        "{}: edit `{}` replaces the whole of `{name}()`, which is the base's own",
+                        self.edit.place, self.edit.name
+                    ))
+                    .hint("take the base's functions apart by `part` or `statement`, so that nothing of them is lost")
+                    .into());
+                }
+                let range = function.range.clone();
+                let mut anchor = self.beside(source, function, range.start, Layout::Definition);
+                anchor.range = range;
+                Ok(anchor)
+            }
+            Target::Statement { function, pattern } => {
+                let function = self.function(source, function)?;
+                let found = pattern.find(source, source.block(&function.body)?);
+                self.only(source, function, found, &[pattern])
+            }
+            Target::Part { function, part } => {
+                let (spec, part) = self.part(function, part)?;
+                let function = self.function(source, &spec.name)?;
+                let block = source.block(&function.body)?;
+                let found: Vec<_> = part
+                    .patterns
+                    .iter()
+                    .flat_map(|pattern| pattern.find(source, block))
+                    .collect();
+                self.only(
+                    source,
+                    function,
+                    found,
+                    &part.patterns.iter().collect::<Vec<_>>(),
+                )
+            }
+        }
+    }
+
+    /// The place in front of a function that a helper goes to.
+    #[must_use]
+    pub fn helper(&self, source: &Source, function: &Function) -> Anchor {
+        self.beside(
+            source,
+            function.clone(),
+            function.range.start,
+            Layout::DefinitionBefore,
+        )
+    }
+
+    fn part(
+        &self,
+        function: &str,
+        part: &str,
+    ) -> Result<(&FunctionSpec, &crate::recipe::PartSpec)> {
+        let spec = self.functions.iter().find(|spec| spec.id == function);
+        let found = spec.and_then(|spec| {
+            Some((
+                spec,
+                crate::recipe::all_parts(&spec.parts)
+                    .into_iter()
+                    .find(|known| known.name == part)?,
+            ))
+        });
+        found.ok_or_else(|| {
+            Refusal::usage(format!(
+                "{}: the recipe has no part `{function}.{part}`",
+                self.edit.place
+            ))
+            .hint("parts are listed under `[[function]]` in `series.toml`")
+            .into()
+        })
+    }
+
+    /// The one function of this name.
+    fn function(&self, source: &Source, name: &str) -> Result<Function> {
+        let mut found = source.functions_named(name);
+        if found.len() == 1 {
+            return Ok(found.remove(0));
+        }
+        if found.is_empty() {
+            return Err(self.lost(
+                format!("`{}` does not define `{name}()`", self.edit.file),
+                similar_functions(source, &self.edit.file, name),
+            ));
+        }
+        let places = found
+            .iter()
+            .flat_map(|function| {
+                quote(
+                    source,
+                    &self.edit.file,
+                    &(function.start..function.body.start),
+                )
+            })
+            .collect();
+        Err(self.lost(
+            format!(
+                "`{}` defines `{name}()` {} times",
+                self.edit.file,
+                found.len()
+            ),
+            places,
+        ))
+    }
+
+    fn only(
+        &self,
+        source: &Source,
+        function: Function,
+        mut found: Vec<Match>,
+        patterns: &[&Pattern],
+    ) -> Result<Anchor> {
+        let file = &self.edit.file;
+        let written: Vec<_> = patterns
+            .iter()
+            .map(|pattern| format!("`{}`", pattern.written()))
+            .collect();
+        let written = written.join(" or ");
+        if found.len() > 1 {
+            let places = found
+                .iter()
+                .flat_map(|found| quote(source, file, &found.range))
+                .collect();
+            let times = found.len();
+            return Err(self.lost(
+                format!(
+                    "{times} places in `{}()` look like {written}; expected one",
+                    function.name
+                ),
+                places,
+            ));
+        }
+        let Some(found) = found.pop() else {
+            let block = source.block(&function.body)?;
+            let statements = all_statements(source, block);
+            let wanted: Vec<_> = patterns.iter().map(|pattern| pattern.written()).collect();
+            let near = closest(&wanted, statements.into_iter())
+                .into_iter()
+                .flat_map(|range| quote(source, file, &range))
+                .collect();
+            return Err(self.lost(
+                format!("no statement of `{}()` looks like {written}", function.name),
+                near,
+            ));
+        };
+        let text = left_aligned(source, &found.range);
+        let mut captures: BTreeMap<_, _> = found
+            .captures
+            .iter()
+            .map(|(name, range)| (name.clone(), left_aligned(source, range)))
+            .collect();
+        captures.insert("text".to_owned(), text);
+        let start = line_start(source.text(), found.range.start);
+        let indentation = source.slice(start..found.range.start).to_string();
+        if !indentation.trim().is_empty() {
+            return Err(self.lost(
+                "the anchor does not stand at the start of a line".to_owned(),
+                quote(source, file, &found.range),
+            ));
+        }
+        Ok(Anchor {
+            at: found.start,
+            matched: one_line(source.slice(found.start..found.range.end)),
+            range: found.range,
+            function: Some(function),
+            captures,
+            layout: Layout::Statements(indentation),
+        })
+    }
+
+    fn beside(&self, source: &Source, function: Function, at: usize, layout: Layout) -> Anchor {
+        let matched = one_line(source.slice(function.start..function.body.start - 1));
+        let captures = BTreeMap::from([("text".to_owned(), matched.clone())]);
+        Anchor {
+            range: at..at,
+            at: function.start,
+            matched,
+            captures,
+            function: Some(function),
+            layout,
+        }
+    }
+
+    /// The place behind the last parameter: on a line of its own where the list has several lines.
+    fn parameter(&self, source: &Source, function: Function) -> Result<Anchor> {
+        let header = source.slice(function.start..function.body.start).to_string();
+        let close = header.rfind(')').filter(|_| !function.parameters.is_empty());
+        let close = close.ok_or_else(|| {
+            self.lost(format!("`{}()` has no parameter to stand behind", function.name), Vec::new())
+        })?;
+        let last = header[..close].rfind(',').map_or("", |comma| &header[comma + 1..close]);
+        let between = match last.split_once('\n') {
+            Some((_, line)) => {
+                let indentation = line.len() - line.trim_start().len();
+                format!(",\n{}", &line[..indentation])
+            }
+            None => ", ".to_owned(),
+        };
+        let at = function.start + close;
+        Ok(self.beside(source, function, at, Layout::Parameter(between)))
+    }
+
+    /// The place of a new `#include <header>`: in its alphabetical place where the last run of includes from the same directory
+    /// is sorted, behind that run where it is not, and in a paragraph of its own behind all includes where there is none.
+    fn include(&self, text: &[u8], header: &str) -> Result<Anchor> {
+        let line = format!("#include <{header}>");
+        let includes: Vec<(usize, &BStr)> = include_lines(text);
+        if let Some((offset, _)) = includes
+            .iter()
+            .find(|(_, found)| found.trim() == line.as_bytes())
+        {
+            return Err(self.lost(
+                format!(
+                    "`{}:{}` has `{line}` already",
+                    self.edit.file,
+                    line_of(text, *offset)
+                ),
+                Vec::new(),
+            ));
+        }
+        let directory = header
+            .split_once('/')
+            .map_or("", |(directory, _)| directory);
+        let family = format!("#include <{directory}/");
+        let last = includes
+            .iter()
+            .rposition(|(_, found)| found.starts_with(family.as_bytes()));
+        let (offset, layout) = match (last, includes.last()) {
+            (Some(last), _) => {
+                let run: Vec<_> = includes[..=last]
+                    .iter()
+                    .rev()
+                    .take_while(|(_, found)| found.starts_with(family.as_bytes()))
+                    .collect();
+                let sorted = run.is_sorted_by(|(_, later), (_, earlier)| later >= earlier);
+                let before = run
+                    .iter()
+                    .rev()
+                    .find(|(_, found)| sorted && found.as_bytes() > line.as_bytes());
+                (
+                    before.map_or_else(|| line_end(text, includes[last].0), |(offset, _)| *offset),
+                    Layout::Lines(String::new()),
+                )
+            }
+            (None, Some(&(offset, _))) => (line_end(text, offset), Layout::DefinitionAfter),
+            (None, None) => {
+                return Err(self.lost(
+                    format!("`{}` has no `#include`s", self.edit.file),
+                    Vec::new(),
+                ));
+            }
+        };
+        Ok(whole_lines(text, offset, layout))
+    }
+
+    /// The place of a line among those that start like it (up to its last word).
+    fn sorted(&self, text: &[u8], line: &str) -> Result<Anchor> {
+        let prefix = line
+            .rsplit_once(' ')
+            .map_or(line, |(prefix, _)| prefix)
+            .as_bytes();
+        let mut offset = 0;
+        let mut run = Vec::new();
+        for candidate in text.lines_with_terminator() {
+            if candidate.starts_with(prefix) {
+                run.push((offset, candidate.trim_end()));
+            }
+            offset += candidate.len();
+        }
+        if let Some((offset, _)) = run
+            .iter()
+            .find(|(_, candidate)| *candidate == line.as_bytes())
+        {
+            return Err(self.lost(
+                format!(
+                    "`{}:{}` has `{line}` already",
+                    self.edit.file,
+                    line_of(text, *offset)
+                ),
+                Vec::new(),
+            ));
+        }
+        let place = run
+            .iter()
+            .filter(|(_, candidate)| *candidate < line.as_bytes())
+            .count();
+        let (before, after) = run.split_at(place);
+        let clear = !run.is_empty()
+            && before.iter().all(|(_, other)| *other < line.as_bytes())
+            && after.iter().all(|(_, other)| *other > line.as_bytes());
+        if !clear {
+            let prefix = prefix.as_bstr();
+            return Err(self.lost(
+                format!(
+                    "the lines of `{}` that start with `{prefix}` leave no one place for `{line}`",
+                    self.edit.file
+                ),
+                Vec::new(),
+            ));
+        }
+        let offset = before
+            .last()
+            .map_or_else(|| after[0].0, |(offset, _)| line_end(text, *offset));
+        Ok(whole_lines(text, offset, Layout::Lines(String::new())))
+    }
+
+    /// The error for an anchor that is not there.
+    fn lost(&self, what: String, candidates: Vec<String>) -> anyhow::Error {
+        let mut details = Vec::new();
+        if !candidates.is_empty() {
+            details.push("nearest in the base:".to_owned());
+            details.extend(candidates);
+        }
+        Refusal::drift(format!(
+            "patch `{}`, edit `{}` has no anchor: {what}",
+            self.patch, self.edit.name
+        ))
+        .details(details)
+        .hint(format!(
+            "look what the base changed, then mend {}",
+            self.edit.place
+        ))
+        .into()
+    }
+}
+
+impl Anchor {
+    /// Turns the statements' own place into a place for whole lines at `offset`.
+    fn become_lines(&mut self, offset: usize) {
+        self.range = offset..offset;
+        if let Layout::Statements(indentation) = &self.layout {
+            self.layout = Layout::Lines(indentation.clone());
+        }
+    }
+
+    /// The lines of the anchor, with the empty line above them where what follows is empty or the end of a block:
+    /// what has to go when nothing takes its place.
+    fn lines(&self, text: &[u8]) -> Range<usize> {
+        let mut start = line_start(text, self.range.start);
+        let end = line_end(text, self.range.end);
+        let next = text[end..].lines().next().unwrap_or_default().trim();
+        if text[..start].ends_with(b"\n\n") && (next.is_empty() || next == b"}") {
+            start -= 1;
+        }
+        start..end
+    }
+
+    /// `rendered` as it will stand in the file.
+    #[must_use]
+    pub fn lay_out(&self, rendered: &str) -> String {
+        let rendered = rendered.strip_suffix('\n').unwrap_or(rendered);
+        match &self.layout {
+            Layout::Statements(indentation) => indent(rendered, indentation),
+            Layout::Lines(indentation) => {
+                let first = if rendered.starts_with('\n') {
+                    ""
+                } else {
+                    indentation
+                };
+                format!("{first}{}\n", indent(rendered, indentation))
+            }
+            Layout::Definition => format!("{rendered}\n"),
+            Layout::Parameter(between) => format!("{between}{}", rendered.trim()),
+            Layout::DefinitionBefore => format!("{rendered}\n\n"),
+            Layout::DefinitionAfter => format!("\n{rendered}\n"),
+            Layout::Plain => rendered.to_owned(),
+        }
+    }
+}
+
+/// Makes a change and proves that nothing but `changes` changed and nothing but `defines` was added.
+pub fn replace(
+    source: &Source,
+    anchor: &Anchor,
+    rendered: &str,
+    edit: &EditSpec,
+    changes: Option<&str>,
+    defines: &[String],
+) -> Result<Source> {
+    let new = if rendered.trim().is_empty() {
+        source.replace(anchor.lines(source.text()), b"")?
+    } else {
+        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())?
+    };
+    let (before, after) = (definitions(source), definitions(&new));
+    let broken = |what: String| {
+        Refusal::usage(format!("{}: edit `{}` {what}", edit.place, edit.name))
+            .hint("mend its template, or `defines`")
+    };
+    for (name, bodies) in &before {
+        if after.get(name) != Some(bodies) && changes != Some(name.to_string().as_str()) {
+            return Err(broken(format!(
+                "changes or breaks `{name}()`, which it does not name"
+            ))
+            .into());
+        }
+    }
+    let mut added: Vec<String> = after
+        .keys()
+        .filter(|name| !before.contains_key(*name))
+        .map(ToString::to_string)
+        .collect();
+    let mut wanted = defines.to_vec();
+    added.sort();
+    wanted.sort();
+    if added != wanted {
+        return Err(broken(format!(
+            "defines [{}], but its `defines` says [{}]",
+            added.join(", "),
+            wanted.join(", ")
+        ))
+        .into());
+    }
+    if let Some(name) = changes.filter(|name| !after.contains_key(BStr::new(name))) {
+        return Err(broken(format!("breaks `{name}()`: it no longer parses")).into());
+    }
+    Ok(new)
+}
+
+/// Every function's text, by name; a name can be defined more than once (under `#if`).
+fn definitions(source: &Source) -> BTreeMap<bstr::BString, Vec<&BStr>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for function in source.functions() {
+        found
+            .entry(function.name)
+            .or_default()
+            .push(source.slice(function.start..function.body.end));
+    }
+    found
+}
+
+fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {
+    let neighbour = text[..offset]
+        .lines()
+        .last()
+        .map(|line| line.to_str_lossy().into_owned())
+        .unwrap_or_default();
+    Anchor {
+        function: None,
+        range: offset..offset,
+        at: offset,
+        matched: neighbour,
+        captures: BTreeMap::new(),
+        layout,
+    }
+}
+
+/// The anchor of a whole new file.
+#[must_use]
+pub fn whole_file() -> Anchor {
+    Anchor {
+        function: None,
+        range: 0..0,
+        at: 0,
+        matched: String::new(),
+        captures: BTreeMap::new(),
+        layout: Layout::Plain,
+    }
+}
+
+/// `#include` lines with their offsets, those below an `#if` left out.
+fn include_lines(text: &[u8]) -> Vec<(usize, &BStr)> {
+    let mut depth = 0_usize;
+    let mut offset = 0;
+    let mut found = Vec::new();
+    for line in text.lines_with_terminator() {
+        let directive = line
+            .strip_prefix(b"#")
+            .map(<[u8]>::trim_start)
+            .unwrap_or_default();
+        if directive.starts_with(b"if") {
+            depth += 1;
+        } else if directive.starts_with(b"endif") {
+            depth = depth.saturating_sub(1);
+        } else if directive.starts_with(b"include") && depth == 0 {
+            found.push((offset, line.as_bstr()));
+        }
+        offset += line.len();
+    }
+    found
+}
+
+fn all_statements(source: &Source, block: tree_sitter::Node<'_>) -> Vec<(String, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut open = vec![block];
+    while let Some(node) = open.pop() {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            if child.kind().ends_with("_statement") || child.kind() == "declaration" {
+                found.push((
+                    source.slice(child.byte_range()).to_string(),
+                    child.byte_range(),
+                ));
+            }
+            open.push(child);
+        }
+    }
+    found
+}
+
+fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
+    let functions = source
+        .functions()
+        .into_iter()
+        .map(|function| (function.name.to_string(), function));
+    let near = closest(&[name], functions);
+    near.into_iter()
+        .flat_map(|function| quote(source, file, &(function.start..function.body.start - 1)))
+        .collect()
+}
