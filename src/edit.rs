@@ -316,12 +316,21 @@ impl Search<'_> {
 
     /// The place behind the last parameter: on a line of its own where the list has several lines.
     fn parameter(&self, source: &Source, function: Function) -> Result<Anchor> {
-        let header = source.slice(function.start..function.body.start).to_string();
-        let close = header.rfind(')').filter(|_| !function.parameters.is_empty());
+        let header = source
+            .slice(function.start..function.body.start)
+            .to_string();
+        let close = header
+            .rfind(')')
+            .filter(|_| !function.parameters.is_empty());
         let close = close.ok_or_else(|| {
-            self.lost(format!("`{}()` has no parameter to stand behind", function.name), Vec::new())
+            self.lost(
+                format!("`{}()` has no parameter to stand behind", function.name),
+                Vec::new(),
+            )
         })?;
-        let last = header[..close].rfind(',').map_or("", |comma| &header[comma + 1..close]);
+        let last = header[..close]
+            .rfind(',')
+            .map_or("", |comma| &header[comma + 1..close]);
         let between = match last.split_once('\n') {
             Some((_, line)) => {
                 let indentation = line.len() - line.trim_start().len();

@@ -92,6 +92,18 @@ pub fn probe(spec: &FactSpec, files: &mut dyn Files) -> Result<Found> {
             kconfig(file, &bytes, symbol, needs)
         }
     };
+    if spec.must.is_some_and(|must| must != value) {
+        return Err(Refusal::drift(format!(
+            "the fact `{}` is {value} on this base: {}",
+            spec.name, spec.about
+        ))
+        .details(vec![format!("  looked for it in {place}")])
+        .hint(format!(
+            "the series builds on the opposite; look what it means for it, then mend {}",
+            spec.place
+        ))
+        .into());
+    }
     Ok(Found {
         name: spec.name.clone(),
         about: spec.about.clone(),

@@ -336,7 +336,10 @@ mod tests {
         );
         assert_eq!(found[0]["BODY"], "a();\n\t\tb();");
         let body = "/* one */\n\t\ta();\n\t\t/* two */";
-        let found = find("while (x) { $$$BODY; }", &format!("\twhile (x) {{\n\t\t{body}\n\t}}"));
+        let found = find(
+            "while (x) { $$$BODY; }",
+            &format!("\twhile (x) {{\n\t\t{body}\n\t}}"),
+        );
         assert_eq!(found[0]["BODY"], body, "no comment is lost");
         let found = find(
             "switch (t) { $$$CASES; }",

@@ -89,6 +89,8 @@ pub struct FactSpec {
     pub about: String,
     /// How it is found out.
     pub probe: Probe,
+    /// What it has to be: the series is wrong on any other base.
+    pub must: Option<bool>,
     /// Where the recipe says so.
     pub place: Place,
 }
@@ -366,6 +368,7 @@ struct SeriesFile {
 struct RawFact {
     name: Spanned<String>,
     about: String,
+    must: Option<bool>,
     probe: Probe,
 }
 
@@ -578,6 +581,7 @@ impl Reader {
             name: raw.name.into_inner(),
             about: raw.about,
             probe: raw.probe,
+            must: raw.must,
         });
         let facts: Vec<_> = facts.collect();
         let functions = file
@@ -864,7 +868,10 @@ impl Keys<'_> {
             (None, None) => Ok(Target::Function(
                 self.function("an edit without `part` or `statement`")?,
             )),
-            _ => Err(wrong(self.place, "an edit has either `part` or `statement`")),
+            _ => Err(wrong(
+                self.place,
+                "an edit has either `part` or `statement`",
+            )),
         }
     }
 
@@ -877,9 +884,9 @@ impl Keys<'_> {
             return Ok(Spot::Sorted(sorted));
         }
         self.used.push("place");
-        let side = raw.place.ok_or_else(|| {
-            wrong(self.place, "`insert` needs `place`, `include` or `sorted`")
-        })?;
+        let side = raw
+            .place
+            .ok_or_else(|| wrong(self.place, "`insert` needs `place`, `include` or `sorted`"))?;
         Ok(match (side, self.whole()) {
             (Side::Before, true) => Spot::BeforeFunction(self.function("`place`")?),
             (Side::After, true) => Spot::AfterFunction(self.function("`place`")?),

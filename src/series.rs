@@ -704,9 +704,9 @@ impl Run<'_> {
                 let needed = |name: &String| {
                     (name == "BODY" && !part.parts.is_empty())
                         || part.without.contains_key(name)
-                        || paths
-                            .iter()
-                            .any(|input| input.is_path(&format!("{}.{}.{name}", function.id, part.name)))
+                        || paths.iter().any(|input| {
+                            input.is_path(&format!("{}.{}.{name}", function.id, part.name))
+                        })
                 };
                 if let Some(name) = names.into_iter().find(|name| !needed(name)) {
                     return Err(Refusal::usage(format!(
