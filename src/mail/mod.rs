@@ -1,0 +1,3 @@
+//! Patch mails.
+//!
+//! Hides headers.
