@@ -2,10 +2,13 @@
 //!
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
+pub mod diff;
+pub mod diffstat;
 pub mod edit;
 pub mod error;
 pub mod exec;
 pub mod facts;
+pub mod mail;
 pub mod pattern;
 pub mod recipe;
 pub mod repo;

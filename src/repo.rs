@@ -56,6 +56,17 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Git's mode; `0o040000` is a directory, `0o160000` a submodule.
+    pub mode: u32,
+    /// Its name in the directory.
+    pub name: BString,
+    /// The blob, the tree, or the submodule's commit.
+    pub id: ObjectId,
+}
+
 /// A person at a time, as git records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
@@ -202,6 +213,19 @@ impl Repo {
         Ok(tree_entries(&bytes)?
             .into_iter()
             .map(|entry| entry.name.to_owned())
+            .collect())
+    }
+
+    /// The entries of a tree, in git's order; nothing below it is read.
+    pub fn entries(&self, tree_id: ObjectId) -> Result<Vec<Entry>> {
+        let (_, bytes) = self.object(tree_id)?;
+        let entries = tree_entries(&bytes)?.into_iter();
+        Ok(entries
+            .map(|TreeEntry { mode, name, id }| Entry {
+                mode,
+                name: name.to_owned(),
+                id,
+            })
             .collect())
     }
 
