@@ -365,8 +365,10 @@ mod tests {
 
         let error = Task::new("sh")
             .args(["-c", "exec 0<&-; echo why >&2; exit 3"])
-            .feed(|out| loop {
-                out.write_all(&[0; 65536])?;
+            .feed(|out| {
+                loop {
+                    out.write_all(&[0; 65536])?;
+                }
             })
             .map(|(): ()| ())
             .expect_err("it fails");
