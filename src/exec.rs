@@ -4,14 +4,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use rustix::process::Signal;
 
 use crate::error::Refusal;
 
@@ -68,6 +69,7 @@ pub struct Task {
     command: Command,
     timeout: Option<Duration>,
     input: Option<Vec<u8>>,
+    held: Option<File>,
     log: Option<PathBuf>,
 }
 
@@ -82,6 +84,7 @@ impl Task {
             command,
             timeout: None,
             input: None,
+            held: None,
             log: None,
         }
     }
@@ -145,6 +148,14 @@ impl Task {
         self
     }
 
+    /// An open file as its standard input. A lock on that file lasts until the child is gone as well, even where this
+    /// process is killed first.
+    #[must_use]
+    pub fn holding(mut self, file: File) -> Self {
+        self.held = Some(file);
+        self
+    }
+
     /// Sends both outputs to `file` (created anew) instead of into memory.
     #[must_use]
     pub fn log(mut self, file: &Path) -> Self {
@@ -163,22 +174,55 @@ impl Task {
             }
             None => (Stdio::piped(), Stdio::piped()),
         };
-        let stdin = if self.input.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
+        let stdin = match self.held.take() {
+            Some(file) => Stdio::from(file),
+            None if self.input.is_some() => Stdio::piped(),
+            None => Stdio::null(),
         };
+        self.command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let child = self.spawn()?;
+        wait(child, self.input, self.timeout)
+    }
+
+    /// Runs it while `write`, on this thread, feeds its standard input. The child is killed at once when `write`
+    /// fails; a child that fails is an error that quotes its standard error.
+    pub fn feed<T>(mut self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+        let what = format!("{:?}", self.program);
         self.command
-            .stdin(stdin)
-            .stdout(stdout)
-            .stderr(stderr)
-            .process_group(0);
-        let child = self.command.spawn().map_err(|error| {
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = self.spawn()?;
+        let errors = drain(child.stderr.take());
+        let written = match child.stdin.take() {
+            Some(mut stdin) => write(&mut stdin),
+            None => Err(anyhow!("a child has no standard input")),
+        };
+        let ended = match &written {
+            // Who does not read its input to the end is about to say why.
+            Err(error) if is_broken_pipe(error) => watch(&mut child, Some(LAST_WORDS)),
+            Err(_) => Ok(End::TimedOut),
+            Ok(_) => watch(&mut child, self.timeout),
+        };
+        if !matches!(ended, Ok(End::Code(_))) {
+            stop(&mut child);
+        }
+        let stderr = errors.join().unwrap_or_default();
+        match (ended?, written) {
+            (End::Code(0), Ok(value)) => Ok(value),
+            (End::Code(0) | End::TimedOut, Err(error)) => Err(error),
+            (exit, _) => Err(failed(&what, exit, &stderr)),
+        }
+    }
+
+    /// Starts it in a process group of its own.
+    fn spawn(&mut self) -> Result<Child> {
+        self.command.process_group(0).spawn().map_err(|error| {
             let program = self.program.display();
             Refusal::tool(format!("cannot run `{program}`: {error}"))
                 .hint(format!("install the Debian package that has `{program}`"))
-        })?;
-        wait(child, self.input, self.timeout)
+                .into()
+        })
     }
 
     /// Runs it and returns its standard output; a failure is an error that quotes its standard error.
@@ -188,14 +232,31 @@ impl Task {
         if output.exit.success() {
             return Ok(output.stdout);
         }
-        let details = String::from_utf8_lossy(&output.stderr)
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        Err(Refusal::tool(format!("{what} failed: {:?}", output.exit))
-            .details(details)
-            .into())
+        Err(failed(&what, output.exit, &output.stderr))
     }
+}
+
+/// How long a child that closed its input may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How long a child that is asked to end may take to tidy up (git removes its lock files, apt dates a partial file).
+const GRACE: Duration = Duration::from_millis(300);
+
+fn failed(what: &str, exit: End, stderr: &[u8]) -> anyhow::Error {
+    let details = String::from_utf8_lossy(stderr)
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    Refusal::tool(format!("{what} failed: {exit:?}"))
+        .details(details)
+        .into()
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Feeds, drains and watches one child.
@@ -204,15 +265,14 @@ fn wait(mut child: Child, input: Option<Vec<u8>>, timeout: Option<Duration>) -> 
     let feeder = std::thread::spawn(move || {
         if let (Some(mut stdin), Some(input)) = (stdin, input) {
             // A child that does not read its input to the end says so by its exit code.
-            let _ = std::io::Write::write_all(&mut stdin, &input);
+            let _ = stdin.write_all(&input);
         }
     });
     let stdout = drain(child.stdout.take());
     let stderr = drain(child.stderr.take());
     let ended = watch(&mut child, timeout);
     if !matches!(ended, Ok(End::Code(_))) {
-        kill_group(&child);
-        let _ = child.wait();
+        stop(&mut child);
     }
     let _ = feeder.join();
     let stdout = stdout.join().unwrap_or_default();
@@ -257,14 +317,24 @@ fn end_of(status: ExitStatus) -> End {
         .map_or_else(|| End::Signal(status.signal().unwrap_or(0)), End::Code)
 }
 
-/// Kills the child and everything it started in its group.
-fn kill_group(child: &Child) {
+/// Ends the child and everything it started in its group: asks, then kills.
+fn stop(child: &mut Child) {
+    signal_group(child, Signal::TERM);
+    let start = Instant::now();
+    while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal_group(child, Signal::KILL);
+    let _ = child.wait();
+}
+
+fn signal_group(child: &Child, signal: Signal) {
     let group = i32::try_from(child.id())
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     if let Some(group) = group {
         // The group may be gone already, which is what was wanted.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process_group(group, signal);
     }
 }
 
@@ -281,6 +351,39 @@ mod tests {
             .run()
             .expect("sh starts");
         assert_eq!(output.exit, End::TimedOut);
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_fed_child_gets_every_byte_and_its_failure_is_quoted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let task = Task::new("sh").args(["-c", "cat > out"]).dir(dir.path());
+        task.feed(|out| Ok(out.write_all(b"abc")?))
+            .expect("it is read");
+        let written = std::fs::read(dir.path().join("out")).expect("it was written");
+        assert_eq!(written, b"abc");
+
+        let error = Task::new("sh")
+            .args(["-c", "exec 0<&-; echo why >&2; exit 3"])
+            .feed(|out| {
+                loop {
+                    out.write_all(&[0; 65536])?;
+                }
+            })
+            .map(|(): ()| ())
+            .expect_err("it fails");
+        let refusal = crate::error::refusal(&error).expect("a refusal");
+        assert_eq!(refusal.details, ["why"]);
+    }
+
+    #[test]
+    fn a_child_whose_feeder_fails_is_killed() {
+        let start = Instant::now();
+        let error = Task::new("sleep")
+            .arg("60")
+            .feed(|_| -> Result<()> { Err(anyhow!("the feeder's reason")) })
+            .expect_err("the feeder failed");
+        assert_eq!(error.to_string(), "the feeder's reason");
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 

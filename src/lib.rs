@@ -2,12 +2,15 @@
 //!
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
+pub mod cache;
+pub mod debian;
 pub mod diff;
 pub mod diffstat;
 pub mod edit;
 pub mod error;
 pub mod exec;
 pub mod facts;
+pub mod import;
 pub mod mail;
 pub mod pattern;
 pub mod recipe;
