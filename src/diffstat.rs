@@ -26,7 +26,10 @@ pub fn stat(files: &[FileDiff]) -> Vec<u8> {
     if files.is_empty() {
         return Vec::new();
     }
-    let names: Vec<BString> = files.iter().map(|file| quoted(file.path.as_ref())).collect();
+    let names: Vec<BString> = files
+        .iter()
+        .map(|file| quoted(file.path.as_ref()))
+        .collect();
     let columns = Columns::fit(&names, files);
     let mut text = Vec::new();
     for (name, file) in names.iter().zip(files) {

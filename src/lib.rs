@@ -3,6 +3,7 @@
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
 pub mod cache;
+pub mod cli;
 pub mod debian;
 pub mod diff;
 pub mod diffstat;
@@ -12,6 +13,7 @@ pub mod exec;
 pub mod facts;
 pub mod import;
 pub mod mail;
+pub mod outgoing;
 pub mod pattern;
 pub mod recipe;
 pub mod repo;

@@ -140,15 +140,15 @@ impl facts::Files for Tree<'_> {
     }
 }
 
-/// Probes the facts of a base.
-pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<Vec<Found>> {
+/// Probes the facts of a base: the kernel's release, and what the recipe asks.
+pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<(String, Vec<Found>)> {
     let mut tree = Tree::new(repo, base);
-    release(&mut tree)?;
-    recipe
+    let release = release(&mut tree)?;
+    let probes = recipe
         .facts
         .iter()
-        .map(|spec| facts::probe(spec, &mut tree))
-        .collect()
+        .map(|spec| facts::probe(spec, &mut tree));
+    Ok((release, probes.collect::<Result<Vec<_>>>()?))
 }
 
 /// Regenerates the series of `recipe` on `base`: commits in `repo`, which nothing points at.
@@ -219,21 +219,14 @@ pub fn regenerate(
 fn release(tree: &mut Tree<'_>) -> Result<String> {
     let makefile = facts::Files::bytes(tree, "Makefile")?;
     let release = makefile.as_deref().and_then(facts::release);
-    release
-        .filter(|_| {
-            tree.repo
-                .directory(tree.base.tree_id, "scripts".into())
-                .is_ok_and(|names| !names.is_empty())
-                || !tree.files.is_empty()
-        })
-        .ok_or_else(|| {
-            Refusal::usage(format!(
-                "`{}` is no kernel: its root has no `Makefile` that says which version it is",
-                tree.base.rev
-            ))
-            .hint("name a kernel's revision with `--base`")
-            .into()
-        })
+    release.ok_or_else(|| {
+        Refusal::usage(format!(
+            "`{}` is no kernel: its root has no `Makefile` that says which version it is",
+            tree.base.rev
+        ))
+        .hint("name a kernel's revision with `--base`")
+        .into()
+    })
 }
 
 /// Whether everything that the recipe creates is there already. A part of it is a base that a person has to look at.

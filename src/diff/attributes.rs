@@ -81,7 +81,10 @@ impl<'r> Attributes<'r> {
                 }
             }
         }
-        Ok(known.0.remove(BStr::new("diff")).unwrap_or(State::Unspecified))
+        Ok(known
+            .0
+            .remove(BStr::new("diff"))
+            .unwrap_or(State::Unspecified))
     }
 
     fn read(&mut self, directory: &BStr) -> Result<()> {
@@ -139,7 +142,9 @@ impl Subject {
         match self {
             Self::Macro(_) => false,
             Self::Name(pattern) => {
-                let name = path.rsplit_once_str("/").map_or(path, |(_, name)| name.as_bstr());
+                let name = path
+                    .rsplit_once_str("/")
+                    .map_or(path, |(_, name)| name.as_bstr());
                 wildcard(pattern, name)
             }
             Self::Path(pattern) => wildcard(pattern, path),

@@ -210,7 +210,10 @@ mod tests {
         assert_eq!(Driver::Plain.label(b"out:\n"), Some(&b"out:\n"[..]));
         assert_eq!(Driver::Cpp.label(b"out:\n"), None);
         assert_eq!(Driver::Cpp.label(b"out: /* x */\n"), None);
-        assert_eq!(Driver::Cpp.label(b"int f(void)\r\n"), Some(&b"int f(void)"[..]));
+        assert_eq!(
+            Driver::Cpp.label(b"int f(void)\r\n"),
+            Some(&b"int f(void)"[..])
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! What comes in has passed [`super::survive`]: valid UTF-8, no control characters, single blanks.
 
 use anyhow::{Context, Result};
-use unicode_width::{UnicodeWidthChar};
+use unicode_width::UnicodeWidthChar;
 
 use crate::repo::Signature;
 
@@ -108,9 +108,7 @@ pub(super) fn date(signature: &Signature) -> Result<String> {
         .context("a commit's time zone is out of range")?;
     let time =
         jiff::Timestamp::from_second(signature.time).context("a commit's time is out of range")?;
-    let local = zone
-        .to_datetime(time)
-        .strftime("%a, %-d %b %Y %H:%M:%S");
+    let local = zone.to_datetime(time).strftime("%a, %-d %b %Y %H:%M:%S");
     let sign = if signature.offset < 0 { '-' } else { '+' };
     let minutes = signature.offset.abs();
     Ok(format!(
@@ -239,7 +237,10 @@ mod tests {
     #[test]
     fn a_subject_of_one_long_word_goes_to_its_own_line() {
         let word = "x".repeat(80);
-        assert_eq!(subject("[PATCH]", &word), format!("Subject: [PATCH] \n {word}\n"));
+        assert_eq!(
+            subject("[PATCH]", &word),
+            format!("Subject: [PATCH] \n {word}\n")
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! not ASCII says so in its headers (git looks at the commits only), and no mailmap is applied.
 
 mod header;
+mod mailbox;
 pub mod rules;
 mod survive;
 
@@ -21,16 +22,8 @@ use crate::diffstat;
 use crate::error::Refusal;
 use crate::repo::{Commit, ObjectId, Signature};
 
+pub use mailbox::Mailbox;
 pub use survive::damage;
-
-/// A person's name and address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mailbox {
-    /// The name; empty for an address alone, as a list has it.
-    pub name: String,
-    /// The address.
-    pub email: String,
-}
 
 /// Whether the mails of a series are tied together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -204,13 +197,27 @@ fn message_stem(patches: &[Patch], options: &Options) -> Result<Option<MessageSt
             .hint("give the series a change id, or leave message ids to what sends the mails")
     })?;
     let ours = options.sender.as_ref().map(|sender| sender.email.clone());
-    let theirs = || patches.last().map(|it| it.commit.committer.email.to_string());
+    let theirs = || {
+        patches
+            .last()
+            .map(|it| it.commit.committer.email.to_string())
+    };
     let email = ours.or_else(theirs).unwrap_or_default();
-    let domain = email.rsplit_once('@').map_or("localhost", |(_, domain)| domain);
+    let domain = email
+        .rsplit_once('@')
+        .map_or("localhost", |(_, domain)| domain);
     // Lists drop a mail whose id they have seen, so a second sending has ids of its own.
-    let again = if options.prefix.contains("RESEND") { "-resend" } else { "" };
+    let again = if options.prefix.contains("RESEND") {
+        "-resend"
+    } else {
+        ""
+    };
     Ok(Some(MessageStem {
-        before: format!("{}-v{}{again}", change_id.stem, options.version.unwrap_or(1)),
+        before: format!(
+            "{}-v{}{again}",
+            change_id.stem,
+            options.version.unwrap_or(1)
+        ),
         after: format!("{}@{domain}", change_id.hash),
     }))
 }
@@ -291,7 +298,11 @@ impl Series<'_> {
         let mut bytes = self.headers(&letter)?;
         bytes.extend_from_slice(in_body.as_bytes());
         bytes.extend_from_slice(body.as_bytes());
-        bytes.extend_from_slice(if body.is_empty() { b"\n---\n" } else { b"---\n" });
+        bytes.extend_from_slice(if body.is_empty() {
+            b"\n---\n"
+        } else {
+            b"---\n"
+        });
         if !patch.notes.is_empty() {
             push_paragraph(&mut bytes, &patch.notes);
         }

@@ -216,7 +216,10 @@ impl Found {
             self.add("nul", part, at, "a NUL, which cuts the line", fix);
         }
         if line.len() > LONGEST_LINE {
-            let what = format!("a line of {} bytes; mail carries {LONGEST_LINE}", line.len());
+            let what = format!(
+                "a line of {} bytes; mail carries {LONGEST_LINE}",
+                line.len()
+            );
             let fix = "break the line";
             self.add("line-length", part, at, &what, fix);
         }
@@ -248,7 +251,10 @@ impl Found {
             self.add("address", &Part::Author, None, &what, fix);
         }
         if !name.is_empty() && recovered(name, in_body).as_deref() != Some(name) {
-            let what = format!("git loses a part of the name `{}`", shown_text(name.as_bytes()));
+            let what = format!(
+                "git loses a part of the name `{}`",
+                shown_text(name.as_bytes())
+            );
             let fix = "leave out quotes, parentheses, `@`, `<`, `>` and punctuation at the ends; at most 60 bytes";
             self.add("author-survives", &Part::Author, None, &what, fix);
         }
@@ -300,7 +306,11 @@ fn recovered(name: &str, in_body: bool) -> Option<String> {
         return None;
     }
     // A quoted name comes out as it went in; git neither quotes encoded names nor those in the body.
-    let plain = if encoded || in_body { unquoted(name) } else { name.to_owned() };
+    let plain = if encoded || in_body {
+        unquoted(name)
+    } else {
+        name.to_owned()
+    };
     let mut plain = collapse(&plain);
     if let Some(inner) = plain.strip_prefix('(').and_then(|it| it.strip_suffix(')')) {
         plain = inner.to_owned();

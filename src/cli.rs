@@ -1,0 +1,121 @@
+//! The command line: what the subcommands take, and one short function for each that gathers, calls and prints.
+//!
+//! Hides clap; help, man pages and completions come from the definitions here.
+
+mod base;
+mod explain;
+mod facts;
+mod regen;
+mod select;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::Exit;
+use crate::ui::{Color, Ui};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 a check failed or versions differ; 2 the command line or the recipe is wrong;
+3 the base does not fit the recipe; 4 an outside tool is missing or broke; 130 interrupted.
+
+A first run: reroll regen --author 'A U Thor <author@example.org>' --signoff";
+
+/// Regenerate a kernel patch series on any base, instead of replaying it.
+///
+/// A series is a recipe: templates for new code, and structural edits of the base's own source. reroll makes the patches
+/// and their mails for a base, or refuses where the base is not what the recipe knows.
+#[derive(Debug, Parser)]
+#[command(name = "reroll", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Cli {
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+    /// Only say what is wrong
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Run as if started in DIR
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Regenerate the series on a base and write its mails
+    Regen(regen::Args),
+    /// Show what is probed in a base, and where it was found
+    Facts(facts::Args),
+    /// Show where each edit would land, without writing anything
+    Explain(explain::Args),
+    /// Import kernels as bases, and list them
+    Base(base::Args),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages to a directory
+    Man {
+        /// The directory, which must exist
+        directory: PathBuf,
+    },
+}
+
+impl Cli {
+    /// The terminal as the options want it.
+    #[must_use]
+    pub fn ui(&self) -> Ui {
+        Ui::new(self.color, self.quiet)
+    }
+
+    /// Runs the subcommand.
+    pub fn run(self, ui: Ui) -> Result<Exit> {
+        if let Some(directory) = &self.directory {
+            std::env::set_current_dir(directory).map_err(|error| {
+                crate::error::Refusal::usage(format!(
+                    "cannot go to `{}`: {error}",
+                    directory.display()
+                ))
+                .hint("`-C` takes a directory")
+            })?;
+        }
+        match self.command {
+            Command::Regen(args) => regen::run(&args, ui),
+            Command::Facts(args) => facts::run(&args, ui),
+            Command::Explain(args) => explain::run(&args, ui),
+            Command::Base(args) => base::run(&args, ui),
+            Command::Completions { shell } => completions(shell, ui),
+            Command::Man { directory } => man(&directory),
+        }
+    }
+}
+
+fn completions(shell: clap_complete::Shell, ui: Ui) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "reroll", &mut script);
+    ui.data(&script)?;
+    Ok(Exit::Done)
+}
+
+fn man(directory: &std::path::Path) -> Result<Exit> {
+    clap_mangen::generate_to(Cli::command(), directory).with_context(|| {
+        crate::error::Refusal::usage(format!(
+            "cannot write man pages to `{}`",
+            directory.display()
+        ))
+    })?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

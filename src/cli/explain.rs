@@ -1,0 +1,105 @@
+//! `reroll explain`.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::regen::applied;
+use super::select::{BaseArgs, SeriesArgs};
+use crate::edit::Landing;
+use crate::error::Exit;
+use crate::repo::Signature;
+use crate::series::{Options, Regenerated, regenerate};
+use crate::ui::{Ui, shown_text};
+
+/// Show where each edit of the series would land on a base: file, line, function and the text that its anchor matched.
+///
+/// Nothing is written, and no author is needed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
+    series: SeriesArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    base: &'a str,
+    release: &'a str,
+    edits: &'a [Landing],
+}
+
+pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
+    let recipe = args.series.recipe()?;
+    let (mut repo, base) = args.base.open(ui)?;
+    repo.keep_in_memory()?;
+    let nobody = Signature {
+        name: "nobody".into(),
+        email: "nobody".into(),
+        time: base.time,
+        offset: 0,
+    };
+    let options = Options {
+        author: nobody,
+        sign_off: false,
+        version: recipe.series.version,
+    };
+    let series = match regenerate(&repo, &base, &recipe, &options)? {
+        Regenerated::Series(series) => series,
+        Regenerated::Applied(what) => return applied(&what, args.json, ui),
+    };
+    if args.json {
+        let report = Report {
+            version: 1,
+            base: &base.rev,
+            release: &series.release,
+            edits: &series.landings,
+        };
+        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    let mut text = String::new();
+    let mut patch = "";
+    for landing in &series.landings {
+        if landing.patch != patch {
+            patch = &landing.patch;
+            text.push_str(&format!(
+                "{}patch {patch}\n",
+                if text.is_empty() { "" } else { "\n" }
+            ));
+        }
+        text.push_str(&line(landing));
+    }
+    ui.text(&text)?;
+    Ok(Exit::Done)
+}
+
+fn line(landing: &Landing) -> String {
+    let Landing {
+        edit,
+        action,
+        file,
+        function,
+        line,
+        matched,
+        recipe,
+        ..
+    } = landing;
+    let function = function
+        .as_ref()
+        .map(|name| format!(" {name}()"))
+        .unwrap_or_default();
+    let matched = if matched.is_empty() {
+        String::new()
+    } else {
+        format!("\n      {}", shown_text(matched.as_bytes()))
+    };
+    format!(
+        "  {edit}: {action} at {}:{line}{function} [{recipe}]{matched}\n",
+        shown_text(file.as_bytes())
+    )
+}

@@ -1,0 +1,372 @@
+//! `reroll regen`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::select::{BaseArgs, SeriesArgs};
+use crate::diff::{self, Labels};
+use crate::edit::Landing;
+use crate::error::{Exit, Refusal};
+use crate::facts::Found;
+use crate::mail::{self, ChangeId, Cover, Mail, Mailbox, Threading};
+use crate::outgoing::{self, Written};
+use crate::recipe::Recipe;
+use crate::repo::{Base, Repo, Signature};
+use crate::series::{Options, Regenerated, Series, regenerate};
+use crate::ui::{Ui, shown_text};
+
+/// Regenerate the series on a base, and write its cover letter and patches as mails.
+///
+/// The files are what `git format-patch` writes for the same commits; `git am`, `git send-email` and b4 take them as they are. The same base,
+/// recipe and options give the same bytes on every machine.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
+    series: SeriesArgs,
+    /// The directory to write to [default: outgoing/SERIES/vN]
+    #[arg(short, long, value_name = "DIR")]
+    output_directory: Option<PathBuf>,
+    /// The version of the series [default: the recipe's]
+    #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    reroll_count: Option<u32>,
+    /// Who wrote the patches; git's own configuration is not asked
+    #[arg(long, value_name = "NAME <ADDRESS>", env = "REROLL_AUTHOR")]
+    author: Option<String>,
+    /// Who sends the mails; an author who does not stands in the body
+    #[arg(long, value_name = "NAME <ADDRESS>")]
+    from: Option<String>,
+    /// Add the author's Signed-off-by to each patch
+    #[arg(short, long)]
+    signoff: bool,
+    /// The date of the patches (RFC 3339) [default: the recipe's, else the base's]
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
+    /// Say `RFC PATCH` in the subjects
+    #[arg(long)]
+    rfc: bool,
+    /// Say `PATCH RESEND` in the subjects
+    #[arg(long)]
+    resend: bool,
+    /// Add a recipient (also a list of the recipe's)
+    #[arg(long, value_name = "ADDRESS")]
+    to: Vec<String>,
+    /// Add a copy
+    #[arg(long, value_name = "ADDRESS")]
+    cc: Vec<String>,
+    /// Leave out message ids and threading
+    #[arg(long)]
+    no_thread: bool,
+    /// Leave the commits on this ref, which must not exist, or be where an earlier run left it
+    #[arg(long = "ref", value_name = "REF")]
+    reference: Option<String>,
+    /// Write one mbox to a file (`-`: standard output) instead of a directory
+    #[arg(long, value_name = "FILE", conflicts_with = "output_directory")]
+    mbox: Option<PathBuf>,
+    /// Do everything but write
+    #[arg(short = 'n', long, conflicts_with = "reference")]
+    dry_run: bool,
+    /// Overwrite files that were edited since they were written, and move a ref that is elsewhere
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON object: base, facts, edits with their places, commits, files
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    series: &'a str,
+    series_version: u32,
+    base: BaseReport<'a>,
+    facts: &'a [Found],
+    edits: &'a [Landing],
+    commits: Vec<CommitReport<'a>>,
+    directory: Option<String>,
+    files: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct BaseReport<'a> {
+    rev: &'a str,
+    commit: String,
+    tree: String,
+    release: &'a str,
+    official: bool,
+}
+
+#[derive(Serialize)]
+struct CommitReport<'a> {
+    patch: &'a str,
+    commit: String,
+    tree: String,
+    subject: String,
+    files: Vec<String>,
+}
+
+pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
+    let recipe = args.series.recipe()?;
+    let author = args.author(&recipe)?;
+    let (mut repo, base) = args.base.open(ui)?;
+    if args.reference.is_none() {
+        repo.keep_in_memory()?;
+    }
+    let options = Options {
+        author: args.signature(&author, &recipe, &base)?,
+        sign_off: args.signoff || recipe.series.sign_off,
+        version: args.reroll_count.unwrap_or(recipe.series.version),
+    };
+    let series = match regenerate(&repo, &base, &recipe, &options)? {
+        Regenerated::Series(series) => series,
+        Regenerated::Applied(what) => return applied(&what, args.json, ui),
+    };
+    let mails = args.mails(&repo, &recipe, &series, &options)?;
+    let written = args.write(&recipe, &mails, options.version, ui)?;
+    if let Some(name) = &args.reference {
+        leave_on_ref(&repo, name, &series, args.force, ui)?;
+    }
+    if args.json {
+        report(&recipe, &series, options.version, &mails, written, ui)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Says that there is nothing to do.
+pub(super) fn applied(what: &[String], json: bool, ui: Ui) -> Result<Exit> {
+    if json {
+        let report = serde_json::json!({ "version": 1, "applied": what });
+        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+    } else {
+        ui.status(&format!(
+            "already applied: the base has {}",
+            what.join(", ")
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+impl Args {
+    fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
+        let text = self.author.as_ref().or(recipe.series.author.as_ref()).ok_or_else(|| {
+            Refusal::usage("nobody is named as the author of the patches")
+                .hint(format!("pass `--author 'A U Thor <author@example.org>'`, set REROLL_AUTHOR, or set `author` in {}/series.toml", recipe.origin))
+        })?;
+        Mailbox::parse_person(text)
+    }
+
+    fn signature(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Signature> {
+        let date = self.date.as_ref().or(recipe.series.date.as_ref());
+        let time = date.map_or(Ok(base.time), |date| {
+            let parsed: Result<jiff::Timestamp, _> = date.parse();
+            parsed.map(jiff::Timestamp::as_second).map_err(|error| {
+                Refusal::usage(format!(
+                    "`{}` is no date: {error}",
+                    shown_text(date.as_bytes())
+                ))
+                .hint("write it like `2026-11-30T12:00:00Z`")
+            })
+        })?;
+        Ok(Signature {
+            name: author.name.clone().into(),
+            email: author.email.clone().into(),
+            time,
+            offset: 0,
+        })
+    }
+
+    fn mails(
+        &self,
+        repo: &Repo,
+        recipe: &Recipe,
+        series: &Series,
+        options: &Options,
+    ) -> Result<Vec<Mail>> {
+        let labels = Labels::of(series.base.tree_id);
+        let mut before = series.base.tree_id;
+        let mut patches = Vec::new();
+        for patch in &series.patches {
+            let files = diff::between(repo, before, patch.commit.tree_id, &labels)?;
+            before = patch.commit.tree_id;
+            patches.push(mail::Patch {
+                name: patch.name.clone(),
+                commit: patch.commit.clone(),
+                files,
+                notes: String::new(),
+            });
+        }
+        let cover = Cover {
+            subject: recipe.series.title.clone(),
+            blurb: series.cover.clone(),
+            files: diff::between(repo, series.base.tree_id, before, &labels)?,
+            notes: String::new(),
+        };
+        mail::compose(
+            Some(&cover),
+            &patches,
+            &self.mail_options(recipe, series, options)?,
+        )
+    }
+
+    fn mail_options(
+        &self,
+        recipe: &Recipe,
+        series: &Series,
+        options: &Options,
+    ) -> Result<mail::Options> {
+        let mailboxes = |texts: &[&[String]]| {
+            texts
+                .iter()
+                .copied()
+                .flatten()
+                .map(|text| Mailbox::parse(text))
+                .collect::<Result<Vec<_>>>()
+        };
+        let mut words: Vec<&str> = recipe.series.prefix.iter().map(String::as_str).collect();
+        words.extend(self.rfc.then_some("RFC"));
+        words.push("PATCH");
+        words.extend(self.resend.then_some("RESEND"));
+        Ok(mail::Options {
+            version: Some(options.version),
+            prefix: words.join(" "),
+            sender: self
+                .from
+                .as_ref()
+                .map(|from| Mailbox::parse(from))
+                .transpose()?,
+            to: mailboxes(&[&recipe.series.to, &self.to])?,
+            cc: mailboxes(&[&recipe.series.cc, &self.cc])?,
+            threading: if self.no_thread {
+                Threading::None
+            } else {
+                Threading::Shallow
+            },
+            base_commit: series.base.official.then_some(series.base.commit_id),
+            change_id: Some(ChangeId::parse(&recipe.series.change_id)?),
+            ..mail::Options::default()
+        })
+    }
+
+    /// Writes the mails; says where to, if they went to a directory.
+    fn write(
+        &self,
+        recipe: &Recipe,
+        mails: &[Mail],
+        version: u32,
+        ui: Ui,
+    ) -> Result<Option<PathBuf>> {
+        if self.dry_run {
+            return Ok(None);
+        }
+        if let Some(file) = &self.mbox {
+            let mbox = mail::mbox(mails);
+            if file.as_os_str() == "-" {
+                ui.data(&mbox)?;
+            } else {
+                write_file(file, &mbox)?;
+            }
+            return Ok(None);
+        }
+        let directory = self.output_directory.clone().unwrap_or_else(|| {
+            PathBuf::from(format!("outgoing/{}/v{version}", recipe.series.name))
+        });
+        let files: Vec<_> = mails
+            .iter()
+            .map(|mail| (mail.file_name.clone(), mail.bytes.clone()))
+            .collect();
+        let written = outgoing::write(&directory, &files, self.force)?;
+        let verb = match written {
+            Written::New => "wrote",
+            Written::Unchanged => "unchanged:",
+        };
+        ui.status(&format!(
+            "{verb} {} mails in {}",
+            mails.len(),
+            directory.display()
+        ));
+        Ok(Some(directory))
+    }
+}
+
+fn write_file(file: &std::path::Path, bytes: &[u8]) -> Result<()> {
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(std::path::Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(parent).and_then(|mut temp| {
+        std::io::Write::write_all(&mut temp, bytes)?;
+        temp.persist(file).map(drop).map_err(|error| error.error)
+    });
+    written.map_err(|error| {
+        Refusal::usage(format!("cannot write `{}`: {error}", file.display()))
+            .hint("name another file with `--mbox`")
+            .into()
+    })
+}
+
+/// Points a ref at the last patch: by compare and swap, once, and after everything else.
+fn leave_on_ref(repo: &Repo, name: &str, series: &Series, force: bool, ui: Ui) -> Result<()> {
+    let tip = series
+        .patches
+        .last()
+        .context("a series has patches")?
+        .commit
+        .id;
+    let old = repo.reference(name)?;
+    match old {
+        Some(old) if old == tip => {
+            ui.status(&format!("unchanged: {name} is at {tip}"));
+            return Ok(());
+        }
+        Some(old) if !force => {
+            return Err(
+                Refusal::usage(format!("`{name}` is at {old}, and would move to {tip}"))
+                    .hint("`--force` moves it; the old commits stay in its reflog")
+                    .into(),
+            );
+        }
+        _ => {}
+    }
+    repo.update_reference(name, old, tip, "reroll: regenerate")?;
+    ui.status(&format!("{name} is at {tip}"));
+    Ok(())
+}
+
+fn report(
+    recipe: &Recipe,
+    series: &Series,
+    version: u32,
+    mails: &[Mail],
+    directory: Option<PathBuf>,
+    ui: Ui,
+) -> Result<()> {
+    let commits = series.patches.iter().map(|patch| CommitReport {
+        patch: &patch.name,
+        commit: patch.commit.id.to_string(),
+        tree: patch.commit.tree_id.to_string(),
+        subject: patch.commit.subject().to_string(),
+        files: patch.files.iter().map(ToString::to_string).collect(),
+    });
+    let report = Report {
+        version: 1,
+        series: &recipe.series.name,
+        series_version: version,
+        base: BaseReport {
+            rev: &series.base.rev,
+            commit: series.base.commit_id.to_string(),
+            tree: series.base.tree_id.to_string(),
+            release: &series.release,
+            official: series.base.official,
+        },
+        facts: &series.facts,
+        edits: &series.landings,
+        commits: commits.collect(),
+        directory: directory.map(|directory| directory.display().to_string()),
+        files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),
+    };
+    ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+    Ok(())
+}
