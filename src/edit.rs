@@ -71,6 +71,8 @@ enum Layout {
     Definition,
     /// Behind the last parameter, with this between the two.
     Parameter(String),
+    /// Not at all: it is there already.
+    Nothing,
     /// As it is.
     Plain,
 }
@@ -118,9 +120,9 @@ impl Search<'_> {
                 let end = function.body.end;
                 Ok(self.beside(source, function, end, Layout::Lines("\t".to_owned())))
             }
-            Spot::Parameter(name) => {
+            Spot::Parameter(name, text) => {
                 let function = self.function(source, name)?;
-                self.parameter(source, function)
+                self.parameter(source, function, text.trim())
             }
             Spot::Include(header) => self.include(source.text(), header),
             Spot::Sorted(line) => self.sorted(source.text(), line),
@@ -314,8 +316,9 @@ impl Search<'_> {
         }
     }
 
-    /// The place behind the last parameter: on a line of its own where the list has several lines.
-    fn parameter(&self, source: &Source, function: Function) -> Result<Anchor> {
+    /// The place behind the last parameter; on a line of its own where the list has several lines and the last one
+    /// has no room left.
+    fn parameter(&self, source: &Source, function: Function, text: &str) -> Result<Anchor> {
         let header = source
             .slice(function.start..function.body.start)
             .to_string();
@@ -328,15 +331,15 @@ impl Search<'_> {
                 Vec::new(),
             )
         })?;
-        let last = header[..close]
-            .rfind(',')
-            .map_or("", |comma| &header[comma + 1..close]);
-        let between = match last.split_once('\n') {
-            Some((_, line)) => {
-                let indentation = line.len() - line.trim_start().len();
-                format!(",\n{}", &line[..indentation])
-            }
-            None => ", ".to_owned(),
+        let line = header[..close]
+            .rfind('\n')
+            .map_or(&header[..close], |newline| &header[newline + 1..close]);
+        let several_lines = line.len() < close;
+        let between = if several_lines && columns(line) + ", )".len() + text.len() > 80 {
+            let indentation = line.len() - line.trim_start().len();
+            format!(",\n{}", &line[..indentation])
+        } else {
+            ", ".to_owned()
         };
         let at = function.start + close;
         Ok(self.beside(source, function, at, Layout::Parameter(between)))
@@ -347,18 +350,14 @@ impl Search<'_> {
     fn include(&self, text: &[u8], header: &str) -> Result<Anchor> {
         let line = format!("#include <{header}>");
         let includes: Vec<(usize, &BStr)> = include_lines(text);
-        if let Some((offset, _)) = includes
+        let there = includes
             .iter()
-            .find(|(_, found)| found.trim() == line.as_bytes())
-        {
-            return Err(self.lost(
-                format!(
-                    "`{}:{}` has `{line}` already",
-                    self.edit.file,
-                    line_of(text, *offset)
-                ),
-                Vec::new(),
-            ));
+            .find(|(_, found)| found.trim() == line.as_bytes());
+        if let Some((offset, _)) = there {
+            return Ok(Anchor {
+                matched: line,
+                ..whole_lines(text, *offset, Layout::Nothing)
+            });
         }
         let directory = header
             .split_once('/')
@@ -505,6 +504,7 @@ impl Anchor {
             Layout::Parameter(between) => format!("{between}{}", rendered.trim()),
             Layout::DefinitionBefore => format!("{rendered}\n\n"),
             Layout::DefinitionAfter => format!("\n{rendered}\n"),
+            Layout::Nothing => String::new(),
             Layout::Plain => rendered.to_owned(),
         }
     }
@@ -519,6 +519,9 @@ pub fn replace(
     changes: Option<&str>,
     defines: &[String],
 ) -> Result<Source> {
+    if anchor.layout == Layout::Nothing {
+        return Ok(source.clone());
+    }
     let new = if rendered.trim().is_empty() {
         source.replace(anchor.lines(source.text()), b"")?
     } else {
@@ -569,6 +572,17 @@ fn definitions(source: &Source) -> BTreeMap<bstr::BString, Vec<&BStr>> {
             .push(source.slice(function.start..function.body.end));
     }
     found
+}
+
+/// How wide a line is with the kernel's tabs of 8.
+fn columns(line: &str) -> usize {
+    line.chars().fold(0, |column, char| {
+        if char == '\t' {
+            (column / 8 + 1) * 8
+        } else {
+            column + 1
+        }
+    })
 }
 
 fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {

@@ -297,8 +297,8 @@ pub enum Spot {
     AfterFunction(String),
     /// On the last lines of a function's body.
     End(String),
-    /// Behind the last parameter of a function.
-    Parameter(String),
+    /// Behind the last parameter of a function: the function, and the new parameter.
+    Parameter(String, String),
     /// On the lines in front of statements.
     Before(Target),
     /// On the lines behind statements.
@@ -474,6 +474,11 @@ enum Files {
 impl Files {
     fn find(name: &str, dir: &Path) -> Result<Self> {
         let named = Path::new(name);
+        let dir = if dir == Path::new(".") {
+            Path::new("")
+        } else {
+            dir
+        };
         let candidates = [dir.join(named), dir.join("patches").join(named)];
         if let Some(series) = candidates
             .into_iter()
@@ -893,7 +898,11 @@ impl Keys<'_> {
             (Side::Before, false) => Spot::Before(self.target()?),
             (Side::After, false) => Spot::After(self.target()?),
             (Side::End, _) => Spot::End(self.function("`place`")?),
-            (Side::Parameter, _) => Spot::Parameter(self.function("`place`")?),
+            (Side::Parameter, _) => {
+                let text = self.raw.text.clone();
+                let text = text.ok_or_else(|| wrong(self.place, "a parameter needs `text`"))?;
+                Spot::Parameter(self.function("`place`")?, text)
+            }
         })
     }
 
