@@ -171,15 +171,12 @@ impl Search<'_> {
         }
     }
 
-    /// The place in front of a function that a helper goes to.
-    #[must_use]
-    pub fn helper(&self, source: &Source, function: &Function) -> Anchor {
-        self.beside(
-            source,
-            function.clone(),
-            function.range.start,
-            Layout::DefinitionBefore,
-        )
+    /// The place in front of the function that an anchor is in, where a helper goes to.
+    pub fn helper(&self, source: &Source, anchor: &Anchor) -> Result<Anchor> {
+        let name = anchor.function_name().unwrap_or_default();
+        let function = self.function(source, name)?;
+        let start = function.range.start;
+        Ok(self.beside(source, function, start, Layout::DefinitionBefore))
     }
 
     fn part(
@@ -466,6 +463,14 @@ impl Search<'_> {
 }
 
 impl Anchor {
+    /// The name of the function that it is in or beside.
+    #[must_use]
+    pub fn function_name(&self) -> Option<&str> {
+        self.function
+            .as_ref()
+            .and_then(|function| function.name.to_str().ok())
+    }
+
     /// Turns the statements' own place into a place for whole lines at `offset`.
     fn become_lines(&mut self, offset: usize) {
         self.range = offset..offset;

@@ -1,0 +1,121 @@
+//! The pipeline: a base and a recipe become commits, patch after patch.
+//!
+//! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
+
+mod run;
+mod survey;
+mod tree;
+mod write;
+
+use anyhow::Result;
+use bstr::BString;
+
+use crate::edit::Landing;
+use crate::facts::Found;
+use crate::recipe::{Place, Recipe};
+use crate::repo::{Base, Commit, Repo, Signature};
+use crate::template::Templates;
+use run::Run;
+use survey::Survey;
+use tree::Tree;
+use write::Writer;
+
+/// What the user decides about a run; everything else is the recipe's or the base's.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who wrote the patches.
+    pub author: Signature,
+    /// Whether the author signs them off.
+    pub sign_off: bool,
+    /// The series' version.
+    pub version: u32,
+}
+
+/// A regenerated series.
+#[derive(Debug)]
+pub struct Series {
+    /// What it was regenerated on.
+    pub base: Base,
+    /// The kernel's release, as its `Makefile` says it.
+    pub release: String,
+    /// The facts, in the recipe's order.
+    pub facts: Vec<Found>,
+    /// Where each edit landed.
+    pub landings: Vec<Landing>,
+    /// The patches as commits, in order.
+    pub patches: Vec<Patch>,
+    /// The cover letter's text.
+    pub cover: String,
+}
+
+/// One regenerated patch.
+#[derive(Debug)]
+pub struct Patch {
+    /// Its name in the recipe: its identity.
+    pub name: String,
+    /// Its commit.
+    pub commit: Commit,
+    /// The files it touches, by path.
+    pub files: Vec<BString>,
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub enum Regenerated {
+    /// A series.
+    Series(Box<Series>),
+    /// The base has the whole series already: these definitions and files.
+    Applied(Vec<String>),
+}
+
+/// Probes the facts of a base: the kernel's release, and what the recipe asks.
+pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<(String, Vec<Found>)> {
+    let mut tree = Tree::new(repo, base);
+    Ok((
+        survey::release(&mut tree)?,
+        survey::facts(&mut tree, recipe)?,
+    ))
+}
+
+/// Regenerates the series of `recipe` on `base`: commits in `repo`, which nothing points at.
+pub fn regenerate(
+    repo: &Repo,
+    base: &Base,
+    recipe: &Recipe,
+    options: &Options,
+) -> Result<Regenerated> {
+    let mut tree = Tree::new(repo, base);
+    survey::release(&mut tree)?;
+    if let Some(what) = survey::applied(&mut tree, recipe)? {
+        return Ok(Regenerated::Applied(what));
+    }
+    let survey = Survey::of(&mut tree, recipe)?;
+    let writer = Writer {
+        base,
+        recipe,
+        options,
+        survey,
+        templates: Templates::new()?,
+    };
+    let mut run = Run::new(repo, tree, writer);
+    let mut patches: Vec<Patch> = Vec::new();
+    for spec in &recipe.patches {
+        let patch = run.patch(spec, patches.last())?;
+        patches.push(patch);
+    }
+    let (landings, mut writer) = run.end();
+    writer.unused_captures()?;
+    let place = Place {
+        file: format!("{}/cover.txt", recipe.origin),
+        line: 1,
+    };
+    let cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
+    Ok(Regenerated::Series(Box::new(Series {
+        base: base.clone(),
+        release: writer.survey.release,
+        facts: writer.survey.facts,
+        landings,
+        patches,
+        cover,
+    })))
+}

@@ -1,0 +1,234 @@
+//! Makes the patches of a recipe on a base, edit after edit.
+//!
+//! Hides the state between edits: the files so far, and which functions the series has defined.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use bstr::{BStr, BString, ByteSlice};
+
+use super::Patch;
+use super::tree::Tree;
+use super::write::Writer;
+use crate::edit::{Anchor, Landing, Search, replace, whole_file};
+use crate::error::Refusal;
+use crate::facts;
+use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Text};
+use crate::repo::{Commit, MODE_FILE, Repo};
+use crate::syntax::Source;
+
+/// The state of one run.
+pub(super) struct Run<'a> {
+    repo: &'a Repo,
+    tree: Tree<'a>,
+    writer: Writer<'a>,
+    landings: Vec<Landing>,
+    /// The functions that the edits so far have defined.
+    defined: Vec<String>,
+}
+
+impl<'a> Run<'a> {
+    /// A run that has made nothing yet.
+    pub(super) fn new(repo: &'a Repo, tree: Tree<'a>, writer: Writer<'a>) -> Self {
+        Self {
+            repo,
+            tree,
+            writer,
+            landings: Vec::new(),
+            defined: Vec::new(),
+        }
+    }
+
+    /// Where the edits landed, and the writer for what is left to write.
+    pub(super) fn end(self) -> (Vec<Landing>, Writer<'a>) {
+        (self.landings, self.writer)
+    }
+
+    /// Makes the next patch, on the base or on the one before.
+    pub(super) fn patch(&mut self, spec: &PatchSpec, before: Option<&Patch>) -> Result<Patch> {
+        let touched = self.edits(spec)?;
+        let mut files = Vec::new();
+        for path in &touched {
+            let entry = self.tree.entry(path)?;
+            let entry = entry.context("a file that was edited is gone")?;
+            let blob_id = self.repo.write_blob(&entry.bytes)?;
+            files.push((BStr::new(path), entry.mode, blob_id));
+        }
+        let base = self.writer.base;
+        let (parent_id, tree_id) = before.map_or((base.commit_id, base.tree_id), |patch| {
+            (patch.commit.id, patch.commit.tree_id)
+        });
+        let tree_id = self.repo.write_tree(tree_id, &files)?;
+        let author = self.writer.options.author.clone();
+        let message: BString = self.writer.message(spec)?.into();
+        let id = self
+            .repo
+            .write_commit(tree_id, Some(parent_id), &author, message.as_bstr())?;
+        Ok(Patch {
+            name: spec.name.clone(),
+            commit: Commit {
+                id,
+                tree_id,
+                parent_ids: vec![parent_id],
+                committer: author.clone(),
+                author,
+                message,
+            },
+            files: touched.into_iter().map(BString::from).collect(),
+        })
+    }
+
+    /// Makes the edits of a patch; the files it touches, sorted.
+    fn edits(&mut self, spec: &PatchSpec) -> Result<Vec<String>> {
+        let mut touched = BTreeSet::new();
+        for edit in &spec.edits {
+            if self.wanted(edit)? {
+                self.edit(spec, edit)?;
+                touched.insert(edit.file.clone());
+            }
+        }
+        if touched.is_empty() {
+            return Err(Refusal::drift(format!(
+                "patch `{}` changes nothing on this base",
+                spec.name
+            ))
+            .hint(format!(
+                "look at the `when`s of its edits in {}",
+                spec.place.file
+            ))
+            .into());
+        }
+        Ok(touched.into_iter().collect())
+    }
+
+    /// Whether the facts are as an edit wants them.
+    fn wanted(&self, edit: &EditSpec) -> Result<bool> {
+        let mut wanted = true;
+        for (name, value) in &edit.when {
+            let found = self
+                .writer
+                .survey
+                .facts
+                .iter()
+                .find(|fact| fact.name == *name)
+                .ok_or_else(|| {
+                    Refusal::usage(format!(
+                        "{}: `when` asks for the fact `{name}`, which `series.toml` does not probe",
+                        edit.place
+                    ))
+                    .hint("add a `[[fact]]`, or mend the name")
+                })?;
+            if std::mem::discriminant(&found.value) != std::mem::discriminant(value) {
+                return Err(Refusal::usage(format!(
+                    "{}: `when` compares `{name}` ({}) with {value}",
+                    edit.place, found.value
+                ))
+                .into());
+            }
+            wanted &= found.value == *value;
+        }
+        Ok(wanted)
+    }
+
+    /// Makes one edit.
+    fn edit(&mut self, patch: &PatchSpec, edit: &EditSpec) -> Result<()> {
+        if let Action::Create(text) = &edit.action {
+            return self.create(patch, edit, text);
+        }
+        let recipe = self.writer.recipe;
+        let search = Search {
+            patch: &patch.name,
+            edit,
+            functions: &recipe.functions,
+            defined: self.defined.clone(),
+        };
+        let (source, mode) = self.existing(patch, edit)?;
+        let (anchor, new) = match &edit.action {
+            Action::Create(_) => return Ok(()),
+            Action::Insert(spot, text) => {
+                let anchor = search.spot(&source, spot)?;
+                let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
+                let beside = matches!(spot, Spot::BeforeFunction(_) | Spot::AfterFunction(_));
+                let changes = anchor.function_name().filter(|_| !beside);
+                let new = replace(&source, &anchor, &rendered, edit, changes, &edit.defines)?;
+                (anchor, new)
+            }
+            Action::Replace(target, text) => {
+                let anchor = search.target(&source, target)?;
+                let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
+                let changes = anchor.function_name();
+                let new = replace(&source, &anchor, &rendered, edit, changes, &edit.defines)?;
+                (anchor, new)
+            }
+            Action::Extract {
+                target,
+                helper,
+                call,
+            } => {
+                let anchor = search.target(&source, target)?;
+                let rendered = self.writer.edit_text(edit, &[helper, call], &anchor)?;
+                let changes = anchor.function_name();
+                let changed = replace(&source, &anchor, &rendered[1], edit, changes, &[])?;
+                let place = search.helper(&changed, &anchor)?;
+                let new = replace(&changed, &place, &rendered[0], edit, None, &edit.defines)?;
+                (anchor, new)
+            }
+        };
+        self.land(patch, edit, &source, &anchor);
+        self.defined.extend(edit.defines.iter().cloned());
+        self.tree
+            .write(&edit.file, mode, new.text().to_vec(), Some(new));
+        Ok(())
+    }
+
+    fn create(&mut self, patch: &PatchSpec, edit: &EditSpec, text: &Text) -> Result<()> {
+        if self.tree.entry(&edit.file)?.is_some() {
+            return Err(Refusal::drift(format!(
+                "patch `{}`, edit `{}` creates `{}`, but the base has it",
+                patch.name, edit.name, edit.file
+            ))
+            .hint(format!(
+                "rename it, or insert into it instead, at {}",
+                edit.place
+            ))
+            .into());
+        }
+        let anchor = whole_file();
+        let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
+        let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
+        let source = Source::parse(rendered.clone().into_bytes())?;
+        self.land(patch, edit, &source, &anchor);
+        self.tree
+            .write(&edit.file, MODE_FILE, rendered.into_bytes(), Some(source));
+        Ok(())
+    }
+
+    fn existing(&mut self, patch: &PatchSpec, edit: &EditSpec) -> Result<(Source, u32)> {
+        let missing = || {
+            Refusal::drift(format!(
+                "patch `{}`, edit `{}` changes `{}`, which the base does not have",
+                patch.name, edit.name, edit.file
+            ))
+            .hint(format!("say where the code is now at {}", edit.place))
+        };
+        let mode = self.tree.entry(&edit.file)?.ok_or_else(missing)?.mode;
+        let source = facts::Files::source(&mut self.tree, &edit.file)?.ok_or_else(missing)?;
+        Ok((source, mode))
+    }
+
+    fn land(&mut self, patch: &PatchSpec, edit: &EditSpec, source: &Source, anchor: &Anchor) {
+        self.landings.push(Landing {
+            patch: patch.name.clone(),
+            edit: edit.name.clone(),
+            action: edit.action.verb(),
+            file: edit.file.clone(),
+            function: anchor
+                .function
+                .as_ref()
+                .map(|function| function.name.to_string()),
+            line: source.line(anchor.at),
+            matched: anchor.matched.clone(),
+            recipe: edit.place.clone(),
+        });
+    }
+}

@@ -1,0 +1,192 @@
+//! What a base says about itself before anything is edited: its release, the facts, and the functions' parts.
+//!
+//! Hides how a base that does not fit, or has the series already, is told from one that does.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use bstr::ByteSlice;
+
+use super::tree::Tree;
+use crate::error::Refusal;
+use crate::facts::{self, Found};
+use crate::recipe::{Action, Recipe};
+use crate::shape::{Mismatch, Parts, closest, divide, quote};
+
+/// What a base says about itself: enough to explain, or to regenerate.
+pub(super) struct Survey {
+    /// The kernel's release.
+    pub(super) release: String,
+    /// The facts, in the recipe's order.
+    pub(super) facts: Vec<Found>,
+    pub(super) parts: BTreeMap<String, Parts>,
+}
+
+impl Survey {
+    /// Surveys a base.
+    pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Self> {
+        Ok(Self {
+            release: release(tree)?,
+            facts: facts(tree, recipe)?,
+            parts: shapes(tree, recipe)?,
+        })
+    }
+}
+
+/// Probes every fact of the recipe.
+pub(super) fn facts(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<Found>> {
+    recipe
+        .facts
+        .iter()
+        .map(|spec| facts::probe(spec, tree))
+        .collect()
+}
+
+/// The kernel's release; a base without one is no kernel.
+pub(super) fn release(tree: &mut Tree<'_>) -> Result<String> {
+    let makefile = facts::Files::bytes(tree, "Makefile")?;
+    let release = makefile.as_deref().and_then(facts::release);
+    release.ok_or_else(|| {
+        Refusal::usage(format!(
+            "`{}` is no kernel: its root has no `Makefile` that says which version it is",
+            tree.base.rev
+        ))
+        .hint("name a kernel's revision with `--base`")
+        .into()
+    })
+}
+
+/// Whether everything that the recipe creates is there already. A part of it is a base that a person has to look at.
+pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec<String>>> {
+    let mut there = Vec::new();
+    let mut missing = Vec::new();
+    for edit in recipe
+        .patches
+        .iter()
+        .flat_map(|patch| &patch.edits)
+        .filter(|edit| edit.when.is_empty())
+    {
+        if let Action::Create(_) = edit.action {
+            let found = tree.entry(&edit.file)?.is_some();
+            if found { &mut there } else { &mut missing }.push(format!("`{}`", edit.file));
+        }
+        for name in &edit.defines {
+            let mentioned = tree
+                .entry(&edit.file)?
+                .is_some_and(|entry| entry.bytes.contains_str(name));
+            let source = if mentioned {
+                facts::Files::source(tree, &edit.file)?
+            } else {
+                None
+            };
+            let found = source.is_some_and(|source| !source.functions_named(name).is_empty());
+            if found { &mut there } else { &mut missing }
+                .push(format!("`{name}()` in `{}`", edit.file));
+        }
+    }
+    if there.is_empty() {
+        return Ok(None);
+    }
+    if missing.is_empty() {
+        return Ok(Some(there));
+    }
+    let list = |label: &str, what: &[String]| format!("  {label}: {}", what.join(", "));
+    Err(Refusal::drift("a part of the series is in the base already")
+        .details(vec![list("there", &there), list("missing", &missing)])
+        .hint("regenerate on a base from before that part, or take the patches that were merged out of `patches` in `series.toml`")
+        .into())
+}
+
+/// Divides every function that the recipe builds on; all that does not fit is reported at once.
+fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts>> {
+    let mut divided = BTreeMap::new();
+    let mut mismatches = Vec::new();
+    for spec in &recipe.functions {
+        let Some(source) = facts::Files::source(tree, &spec.file)? else {
+            mismatches.push(Mismatch {
+                message: format!("the base has no `{}`", spec.file),
+                details: Vec::new(),
+                hint: format!("say where `{}()` is now at {}", spec.name, spec.place),
+            });
+            continue;
+        };
+        let found = source.functions_named(&spec.name);
+        match found.as_slice() {
+            [function] => match divide(&source, function, spec) {
+                Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
+                Err(wrong) => mismatches.extend(wrong),
+            },
+            [] => {
+                let functions = source
+                    .functions()
+                    .into_iter()
+                    .map(|function| (function.name.to_string(), function));
+                let near = closest(&[&spec.name], functions);
+                let lines = near.into_iter().flat_map(|function| {
+                    quote(
+                        &source,
+                        &spec.file,
+                        &(function.start..function.body.start - 1),
+                    )
+                });
+                let details = std::iter::once("nearest in the base:".to_owned())
+                    .chain(lines)
+                    .collect();
+                let message = format!("`{}` does not define `{}()`", spec.file, spec.name);
+                mismatches.push(Mismatch {
+                    message,
+                    details,
+                    hint: format!("say which function it is now at {}", spec.place),
+                });
+            }
+            several => {
+                let details = several
+                    .iter()
+                    .flat_map(|function| {
+                        quote(&source, &spec.file, &(function.start..function.body.start))
+                    })
+                    .collect();
+                let message = format!(
+                    "`{}` defines `{}()` {} times",
+                    spec.file,
+                    spec.name,
+                    several.len()
+                );
+                mismatches.push(Mismatch {
+                    message,
+                    details,
+                    hint: format!("say which one is meant at {}", spec.place),
+                });
+            }
+        }
+    }
+    if mismatches.is_empty() {
+        Ok(divided)
+    } else {
+        Err(drifted(recipe, mismatches))
+    }
+}
+
+/// One error for all that does not fit; it names the patches that depend on it.
+fn drifted(recipe: &Recipe, mut mismatches: Vec<Mismatch>) -> anyhow::Error {
+    let first = mismatches.remove(0);
+    let mut details = first.details;
+    let dependants: Vec<_> = recipe
+        .patches
+        .iter()
+        .map(|patch| format!("`{}`", patch.name))
+        .collect();
+    for mismatch in mismatches {
+        details.push(mismatch.message);
+        details.extend(mismatch.details);
+        details.push(format!("  hint: {}", mismatch.hint));
+    }
+    details.push(format!(
+        "nothing was regenerated; the patches are {}",
+        dependants.join(", ")
+    ));
+    Refusal::drift(first.message)
+        .details(details)
+        .hint(first.hint)
+        .into()
+}

@@ -1,0 +1,262 @@
+//! Renders the texts of a recipe on a base: what each input stands for, and that nothing is declared or captured in vain.
+//!
+//! Hides where a value comes from: the facts, a part of a function, what an anchor matched, the base, the series.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::Options;
+use super::survey::Survey;
+use crate::edit::Anchor;
+use crate::error::Refusal;
+use crate::pattern::Pattern;
+use crate::recipe::{
+    Action, EditSpec, Fact, PatchSpec, Place, Recipe, Spot, Target, Text, all_parts,
+};
+use crate::repo::{Base, Signature};
+use crate::template::{Inputs, Templates};
+
+/// What texts are rendered from.
+pub(super) struct Writer<'a> {
+    pub(super) base: &'a Base,
+    pub(super) recipe: &'a Recipe,
+    pub(super) options: &'a Options,
+    pub(super) survey: Survey,
+    pub(super) templates: Templates,
+}
+
+impl Writer<'_> {
+    /// Renders the texts of one edit. Its inputs and captures are shared by them, and each must be used by at least one.
+    pub(super) fn edit_text(
+        &mut self,
+        edit: &EditSpec,
+        texts: &[&Text],
+        anchor: &Anchor,
+    ) -> Result<Vec<String>> {
+        let mut sources = Vec::new();
+        for text in texts {
+            sources.push(match text {
+                Text::Inline(text) => (format!("{} ({})", edit.name, edit.place), text.clone()),
+                Text::Template(name) => {
+                    let text = self.recipe.templates.get(name).cloned().ok_or_else(|| {
+                        Refusal::usage(format!("{}: there is no template `{name}`", edit.place)).hint("templates are files `NAME.tera` in the series' folder of `templates/`")
+                    })?;
+                    (name.clone(), text)
+                }
+            });
+        }
+        let inputs = self.inputs(&edit.inputs, &edit.place, Some(anchor))?;
+        let mut unused: Vec<&String> = edit.inputs.keys().collect();
+        let mut rendered = Vec::new();
+        for (label, text) in &sources {
+            let mine: Inputs = inputs
+                .iter()
+                .filter(|(name, _)| mentions(text, name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            unused.retain(|name| !mine.contains_key(*name));
+            rendered.push(self.templates.render(label, text, &mine, &edit.place)?);
+        }
+        if let Some(name) = unused.first() {
+            return Err(Refusal::usage(format!(
+                "{}: no template of edit `{}` uses its input `{name}`",
+                edit.place, edit.name
+            ))
+            .hint("take it out of the inputs, or use it")
+            .into());
+        }
+        self.captures_are_used(edit, anchor)?;
+        Ok(rendered)
+    }
+
+    /// A capture that no input takes up was written for nothing, and is likely a mistake.
+    fn captures_are_used(&self, edit: &EditSpec, anchor: &Anchor) -> Result<()> {
+        if let Action::Insert(Spot::Before(target) | Spot::After(target), _)
+        | Action::Replace(target, _)
+        | Action::Extract { target, .. } = &edit.action
+            && let Target::Statement { pattern, .. } = target
+        {
+            let used = |name: &String| {
+                edit.inputs
+                    .values()
+                    .any(|input| input.is_path(&format!("match.{name}")))
+            };
+            if let Some(name) = pattern
+                .names()
+                .iter()
+                .find(|name| anchor.captures.contains_key(*name) && !used(name))
+            {
+                return Err(Refusal::usage(format!(
+                    "{}: edit `{}` captures `${name}` and does not use it",
+                    edit.place, edit.name
+                ))
+                .hint(format!("write `$_{name}` for what does not matter"))
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A capture of a part that nothing in the recipe takes up.
+    pub(super) fn unused_captures(&self) -> Result<()> {
+        let edits = self.recipe.patches.iter().flat_map(|patch| {
+            patch
+                .edits
+                .iter()
+                .flat_map(|edit| edit.inputs.values())
+                .chain(patch.inputs.values())
+        });
+        let paths: Vec<&Fact> = edits.chain(self.recipe.series.inputs.values()).collect();
+        for function in &self.recipe.functions {
+            for part in all_parts(&function.parts) {
+                let names = part.patterns.iter().flat_map(Pattern::names);
+                let needed = |name: &String| {
+                    (name == "BODY" && !part.parts.is_empty())
+                        || part.without.contains_key(name)
+                        || paths.iter().any(|input| {
+                            input.is_path(&format!("{}.{}.{name}", function.id, part.name))
+                        })
+                };
+                if let Some(name) = names.into_iter().find(|name| !needed(name)) {
+                    return Err(Refusal::usage(format!(
+                        "{}: part `{}` captures `{name}` and nothing uses it",
+                        part.place, part.name
+                    ))
+                    .hint("a name that starts with `_` is not kept")
+                    .into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn message(&mut self, spec: &PatchSpec) -> Result<String> {
+        let label = format!("{}/message.txt", spec.name);
+        let message = self.text(&label, &spec.message, &spec.inputs, &spec.place)?;
+        let mut message = format!("{}\n", message.trim_end());
+        if self.options.sign_off {
+            let Signature { name, email, .. } = &self.options.author;
+            let line = format!("Signed-off-by: {name} <{email}>\n");
+            let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
+            let trailers = last.lines().all(|line| {
+                line.split_once(": ")
+                    .is_some_and(|(key, _)| key.contains('-') || key == "Fixes" || key == "Cc")
+            });
+            message.push_str(if trailers { "" } else { "\n" });
+            message.push_str(&line);
+        }
+        Ok(message)
+    }
+
+    /// Renders a text that is no part of an edit.
+    pub(super) fn text(
+        &mut self,
+        label: &str,
+        text: &str,
+        inputs: &BTreeMap<String, Fact>,
+        place: &Place,
+    ) -> Result<String> {
+        let inputs = self.inputs(inputs, place, None)?;
+        self.templates.render(label, text, &inputs, place)
+    }
+
+    fn inputs(
+        &self,
+        declared: &BTreeMap<String, Fact>,
+        place: &Place,
+        anchor: Option<&Anchor>,
+    ) -> Result<Inputs> {
+        declared
+            .iter()
+            .map(|(name, path)| Ok((name.clone(), self.input(path, place, anchor)?)))
+            .collect()
+    }
+
+    /// The value of an input: itself, or what its path stands for.
+    fn input(&self, declared: &Fact, place: &Place, anchor: Option<&Anchor>) -> Result<Fact> {
+        match declared {
+            Fact::Flag(_) => Ok(declared.clone()),
+            Fact::Text(path) => self.value(path, place, anchor),
+        }
+    }
+
+    /// What a path stands for: `facts.NAME`, `match.CAPTURE`, `base.release`, `series.title`, or
+    /// `FUNCTION.PART.{text,code,present,CAPTURE}` and `FUNCTION.PART.uses.IDENTIFIER`.
+    fn value(&self, path: &str, place: &Place, anchor: Option<&Anchor>) -> Result<Fact> {
+        let words: Vec<&str> = path.split('.').collect();
+        let found = match words.as_slice() {
+            ["facts", name] => self
+                .survey
+                .facts
+                .iter()
+                .find(|fact| fact.name == *name)
+                .map(|fact| fact.value.clone()),
+            ["match", name] => anchor
+                .and_then(|anchor| anchor.captures.get(*name))
+                .cloned()
+                .map(Fact::Text),
+            ["base", "release"] => Some(Fact::Text(self.survey.release.clone())),
+            ["base", "official"] => Some(Fact::Flag(self.base.official)),
+            ["series", "title"] => Some(Fact::Text(self.recipe.series.title.clone())),
+            ["series", "version"] => Some(Fact::Text(self.options.version.to_string())),
+            ["tool", "version"] => Some(Fact::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            [function, part, rest @ ..] => self
+                .survey
+                .parts
+                .get(*function)
+                .and_then(|parts| parts.get(*part))
+                .and_then(|found| match rest {
+                    ["text"] => Some(Fact::Text(found.text.clone())),
+                    ["code"] => Some(Fact::Text(found.code.clone())),
+                    ["present"] => Some(Fact::Flag(found.statements > 0)),
+                    ["uses", name] => Some(Fact::Flag(found.identifiers.contains(*name))),
+                    [capture]
+                        if self
+                            .captures_of(function, part)
+                            .iter()
+                            .any(|name| name == capture) =>
+                    {
+                        Some(Fact::Text(
+                            found.captures.get(*capture).cloned().unwrap_or_default(),
+                        ))
+                    }
+                    _ => None,
+                }),
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            Refusal::usage(format!("{place}: the input `{path}` stands for nothing"))
+                .hint("`facts.NAME`, `match.CAPTURE`, `FUNCTION.PART.text`, `.code`, `.present`, `.uses.NAME`, `.CAPTURE`, `base.release` or `series.title`")
+                .into()
+        })
+    }
+
+    fn captures_of(&self, function: &str, part: &str) -> Vec<String> {
+        let spec = self
+            .recipe
+            .functions
+            .iter()
+            .find(|spec| spec.id == function);
+        let parts = spec.map(|spec| all_parts(&spec.parts)).unwrap_or_default();
+        let found = parts.into_iter().find(|known| known.name == part);
+        found
+            .map(|part| part.patterns.iter().flat_map(Pattern::names).collect())
+            .unwrap_or_default()
+    }
+}
+
+/// Whether a template has `name` as a word inside one of its tags; the exact check is the template engine's.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.match_indices(name).any(|(start, _)| {
+        let before = text[..start].chars().next_back().is_some_and(is_word);
+        let after = text[start + name.len()..]
+            .chars()
+            .next()
+            .is_some_and(is_word);
+        let tag = text[..start].rfind("@{").max(text[..start].rfind("@%"));
+        let closed = text[..start].rfind("}@").max(text[..start].rfind("%@"));
+        !before && !after && tag > closed
+    })
+}
