@@ -248,13 +248,9 @@ impl Matcher<'_> {
         if name.starts_with('_') {
             return true;
         }
-        match self.captures.get(name) {
-            Some(earlier) => self.file.text()[earlier.clone()] == self.file.text()[range],
-            None => {
-                self.captures.insert(name.to_owned(), range);
-                true
-            }
-        }
+        let text = &self.file.text()[range.clone()];
+        let earlier = self.captures.entry(name.to_owned()).or_insert(range);
+        self.file.text()[earlier.clone()] == *text
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use tree_sitter::Node;
 
-use crate::pattern::Captures;
+use crate::pattern::{Captures, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
 use crate::syntax::{Function, Source, Statement, block_children};
 
@@ -120,7 +120,7 @@ impl Division<'_> {
                     .entry(&part.name)
                     .or_default()
                     .push((statement, captures)),
-                None => continue,
+                None => {}
             }
         }
         for part in parts {
@@ -352,7 +352,7 @@ fn nearest(
         &part
             .patterns
             .iter()
-            .map(|pattern| pattern.written())
+            .map(Pattern::written)
             .collect::<Vec<_>>(),
         candidates,
     )

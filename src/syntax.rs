@@ -227,10 +227,7 @@ impl Source {
 #[must_use]
 pub fn block_children(block: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = block.walk();
-    block
-        .children(&mut cursor)
-        .filter(|node| node.is_named())
-        .collect()
+    block.children(&mut cursor).filter(Node::is_named).collect()
 }
 
 /// The line that an offset lies in, counted from 1.
@@ -310,7 +307,7 @@ fn collect_functions(source: &Source, node: Node<'_>, found: &mut Vec<Function>)
         match child.kind() {
             "function_definition" => found.extend(function(source, child)),
             "translation_unit" | "ERROR" | "linkage_specification" | "declaration_list" => {
-                collect_functions(source, child, found)
+                collect_functions(source, child, found);
             }
             kind if kind.starts_with("preproc_") => collect_functions(source, child, found),
             _ => {}
@@ -328,9 +325,8 @@ fn function(source: &Source, node: Node<'_>) -> Option<Function> {
     let body = block.start_byte() + 1..block.end_byte() - 1;
     let in_column_0 = |offset: usize| offset == 0 || text[offset - 1] == b'\n';
     let one_line = !text[block.byte_range()].contains(&b'\n');
-    if !one_line
-        && !(in_column_0(block.start_byte()) && in_column_0(body.end) && text[body.end] == b'}')
-    {
+    let braces_in_column_0 = in_column_0(block.start_byte()) && in_column_0(body.end);
+    if !one_line && !braces_in_column_0 {
         return None;
     }
     let declarator = function_declarator(node.child_by_field_name("declarator")?)?;
