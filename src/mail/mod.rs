@@ -142,11 +142,12 @@ pub fn compose(cover: Option<&Cover>, patches: &[Patch], options: &Options) -> R
     Ok(mails)
 }
 
-/// One mbox of all mails, as `git format-patch --stdout` writes. No line needs a `>`: mails with a
-/// `From ` line in their text are refused by [`compose`].
+/// One mbox of all mails, as `git format-patch --stdout` writes: one more blank line between two. No line needs a
+/// `>`: mails with a `From ` line in their text are refused by [`compose`].
 #[must_use]
 pub fn mbox(mails: &[Mail]) -> Vec<u8> {
-    mails.iter().flat_map(|mail| &mail.bytes).copied().collect()
+    let mails: Vec<&[u8]> = mails.iter().map(|mail| &mail.bytes[..]).collect();
+    mails.join(&b'\n')
 }
 
 impl ChangeId {
@@ -298,11 +299,7 @@ impl Series<'_> {
         let mut bytes = self.headers(&letter)?;
         bytes.extend_from_slice(in_body.as_bytes());
         bytes.extend_from_slice(body.as_bytes());
-        bytes.extend_from_slice(if body.is_empty() {
-            b"\n---\n"
-        } else {
-            b"---\n"
-        });
+        bytes.extend_from_slice(b"---\n");
         if !patch.notes.is_empty() {
             push_paragraph(&mut bytes, &patch.notes);
         }

@@ -232,10 +232,14 @@ impl Found {
             return self.add("author-survives", &Part::Author, None, what, fix);
         };
         let in_body = sender.is_some_and(|sender| sender.name != name || sender.email != email);
-        self.mailbox(name, email, in_body);
-        if name.is_empty() {
-            let what = "the author has no name";
-            self.add("author-survives", &Part::Author, None, what, fix);
+        self.address(email);
+        if recovered(name, in_body).as_deref() != Some(name) || name.is_empty() {
+            let what = format!(
+                "git loses a part of the name `{}`",
+                shown_text(name.as_bytes())
+            );
+            let fix = "leave out quotes, parentheses, `@`, `<`, `>` and punctuation at the ends; at most 60 bytes";
+            self.add("author-survives", &Part::Author, None, &what, fix);
         }
         if !(0..LAST_TIME).contains(&author.time) || author.offset.abs() >= 24 * 60 {
             let what = "the author's date is before 1970 or after 2099, or its zone is no zone";
@@ -244,26 +248,22 @@ impl Found {
         }
     }
 
-    fn mailbox(&mut self, name: &str, email: &str, in_body: bool) {
+    fn address(&mut self, email: &str) {
         if !is_address(email) {
             let what = format!("`{}` is no mail address", shown_text(email.as_bytes()));
             let fix = "write a plain `user@host`";
             self.add("address", &Part::Author, None, &what, fix);
-        }
-        if !name.is_empty() && recovered(name, in_body).as_deref() != Some(name) {
-            let what = format!(
-                "git loses a part of the name `{}`",
-                shown_text(name.as_bytes())
-            );
-            let fix = "leave out quotes, parentheses, `@`, `<`, `>` and punctuation at the ends; at most 60 bytes";
-            self.add("author-survives", &Part::Author, None, &what, fix);
         }
     }
 
     fn options(&mut self, options: &Options) {
         let people = options.sender.iter().chain(&options.to).chain(&options.cc);
         for Mailbox { name, email } in people {
-            self.mailbox(name, email, false);
+            self.address(email);
+            if name.contains(char::is_control) || *name != collapse(name) {
+                let what = "a recipient's or the sender's name has control characters or odd blanks";
+                self.add("address", &Part::Options, None, what, "write it plainly");
+            }
         }
         self.text(&Part::Options, options.signature.as_bytes());
         let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
