@@ -294,8 +294,18 @@ fn cut(line: &[u8]) -> Option<&'static str> {
 /// What `git mailinfo` takes for a header at the start of the text (`check_inbody_header`).
 fn is_in_body_header(line: &[u8]) -> bool {
     let lower = line.to_ascii_lowercase();
-    let starts = [&b"from:"[..], b"subject:", b"date:", b">from ", b"[patch]"];
+    let starts = [&b"from:"[..], b"subject:", b"date:"];
+    let tag = line.strip_prefix(b"[PATCH]").and_then(<[u8]>::first);
     starts.iter().any(|start| lower.starts_with(start))
+        || tag.is_some_and(u8::is_ascii_whitespace)
+        || line.strip_prefix(b">From ").is_some_and(is_separator)
+}
+
+/// The rest of the line that begins a mail of `git format-patch`.
+fn is_separator(rest: &[u8]) -> bool {
+    rest.split_at_checked(40).is_some_and(|(id, rest)| {
+        id.iter().all(u8::is_ascii_hexdigit) && rest == b" Mon Sep 17 00:00:00 2001"
+    })
 }
 
 /// The name that `git mailinfo` and then git's own tidying of names make of what we write; `None` where
@@ -318,7 +328,7 @@ fn recovered(name: &str, in_body: bool) -> Option<String> {
     if plain.len() > LONGEST_NAME || plain.contains(['@', '<', '>']) {
         return None;
     }
-    let is_crud = |char: char| char <= ' ' || ".,:;<>\"\\'".contains(char);
+    let is_crud = |char: char| char <= ' ' || ",:;<>\"\\'".contains(char);
     Some(plain.trim_matches(is_crud).to_owned())
 }
 
