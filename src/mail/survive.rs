@@ -261,7 +261,8 @@ impl Found {
         for Mailbox { name, email } in people {
             self.address(email);
             if name.contains(char::is_control) || *name != collapse(name) {
-                let what = "a recipient's or the sender's name has control characters or odd blanks";
+                let what =
+                    "a recipient's or the sender's name has control characters or odd blanks";
                 self.add("address", &Part::Options, None, what, "write it plainly");
             }
         }

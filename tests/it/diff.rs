@@ -22,7 +22,16 @@ fn compare(scratch: &Scratch, old: ObjectId, new: ObjectId, what: &str) {
     let (old, new) = (old.to_string(), new.to_string());
     let attributes = format!("--attr-source={old}");
     let args = [
-        &attributes, "diff-tree", "-r", "--no-renames", "--abbrev=12", "-p", "--stat=72", "--summary", &old, &new,
+        &attributes,
+        "diff-tree",
+        "-r",
+        "--no-renames",
+        "--abbrev=12",
+        "-p",
+        "--stat=72",
+        "--summary",
+        &old,
+        &new,
     ];
     let gap: &[u8] = if files.is_empty() { b"" } else { b"\n" };
     let ours = [&stat(&files), &summary(&files), gap, &text].concat();
@@ -172,15 +181,22 @@ fn hunks_and_labels_of_random_files_equal_gits() {
     let mut random = Random(0x5eed);
     let scratch = Scratch::new();
     let suffixes = ["c", "h", "dts", "dtsi", "rs", "py", "txt"];
-    let attributes = "*.[ch] diff=cpp\n*.dts diff=dts\n*.dts[io] diff=dts\n*.rs diff=rust\n*.py diff=python\n";
+    let attributes =
+        "*.[ch] diff=cpp\n*.dts diff=dts\n*.dts[io] diff=dts\n*.rs diff=rust\n*.py diff=python\n";
     let names: Vec<String> = (0..700)
         .map(|at| format!("d{}/f{at}.{}", at % 7, random.pick(&suffixes)))
         .collect();
     let old: Vec<_> = names.iter().map(|_| random_text(&mut random)).collect();
-    let new: Vec<_> = old.iter().map(|old| random_edit(&mut random, old)).collect();
+    let new: Vec<_> = old
+        .iter()
+        .map(|old| random_edit(&mut random, old))
+        .collect();
     let tree = |texts: &[Vec<String>]| {
         let texts: Vec<String> = texts.iter().map(|lines| lines.concat()).collect();
-        let files = names.iter().zip(&texts).map(|(name, text)| file(name, text));
+        let files = names
+            .iter()
+            .zip(&texts)
+            .map(|(name, text)| file(name, text));
         let mut files: Vec<_> = files.collect();
         files.push(file(".gitattributes", attributes));
         scratch.tree(&files)
@@ -191,16 +207,60 @@ fn hunks_and_labels_of_random_files_equal_gits() {
 #[test]
 fn attributes_of_random_patterns_are_read_as_git_reads_them() {
     let patterns = [
-        "*.c", "*.[ch]", "/a/*.c", "a/*.c", "a/**/x.c", "**/b/*", "a/**", "x.*", "[!x].c", "b/",
-        "!x.c", "\"x.c\"", "\"\\170.c\"", "\\x.c", "?.c", "a/?/x.c", "[[:lower:]].h", "x.c/", "*",
-        "/x.c", "[a-x].c", "a**c", "[]x].c", "**/x.c", "b/x.h", "[x-", "*.h",
+        "*.c",
+        "*.[ch]",
+        "/a/*.c",
+        "a/*.c",
+        "a/**/x.c",
+        "**/b/*",
+        "a/**",
+        "x.*",
+        "[!x].c",
+        "b/",
+        "!x.c",
+        "\"x.c\"",
+        "\"\\170.c\"",
+        "\\x.c",
+        "?.c",
+        "a/?/x.c",
+        "[[:lower:]].h",
+        "x.c/",
+        "*",
+        "/x.c",
+        "[a-x].c",
+        "a**c",
+        "[]x].c",
+        "**/x.c",
+        "b/x.h",
+        "[x-",
+        "*.h",
     ];
     let states = [
-        "diff=cpp", "diff=dts", "diff", "!diff", "cee", "-cee", "!cee", "diff=nobody", "text -cee diff=rust",
-        "diff=cpp !diff", "cee diff=dts", "diff=dts cee",
+        "diff=cpp",
+        "diff=dts",
+        "diff",
+        "!diff",
+        "cee",
+        "-cee",
+        "!cee",
+        "diff=nobody",
+        "text -cee diff=rust",
+        "diff=cpp !diff",
+        "cee diff=dts",
+        "diff=dts cee",
     ];
     let paths = [
-        "x.c", "y.c", "x.h", "a/x.c", "a/y.h", "a/b/x.c", "a/b/y.c", "a/b/c/x.c", "b/x.c", "b/x.h", "z",
+        "x.c",
+        "y.c",
+        "x.h",
+        "a/x.c",
+        "a/y.h",
+        "a/b/x.c",
+        "a/b/y.c",
+        "a/b/c/x.c",
+        "b/x.c",
+        "b/x.h",
+        "z",
     ];
     let body = "out:\n1\n/ {\n2\n3\nfn x() {\n4\n5\nint f;\n6\n7\nend:\n8\n9\n10\n11\n";
     let changed = body.replace("11\n", "12\n").replace("5\n", "five\n");
@@ -231,7 +291,15 @@ fn attributes_of_random_patterns_are_read_as_git_reads_them() {
 #[test]
 fn diffstats_of_random_files_equal_gits() {
     let mut random = Random(0xd1ff);
-    let parts = ["mm", "include", "a_long_directory_name", "ünïcödé", "with blank", "x", "asm-generic"];
+    let parts = [
+        "mm",
+        "include",
+        "a_long_directory_name",
+        "ünïcödé",
+        "with blank",
+        "x",
+        "asm-generic",
+    ];
     for round in 0..40 {
         let scratch = Scratch::new();
         let most = [3, 9, 40, 70, 300, 12000][random.below(6)];
@@ -248,7 +316,11 @@ fn diffstats_of_random_files_equal_gits() {
         let new: Vec<_> = texts
             .iter()
             .map(|(name, _, new)| {
-                let mode = if random.below(8) == 0 { MODE_EXECUTABLE } else { MODE_FILE };
+                let mode = if random.below(8) == 0 {
+                    MODE_EXECUTABLE
+                } else {
+                    MODE_FILE
+                };
                 (name.as_str(), mode, new.as_bytes())
             })
             .collect();
@@ -265,13 +337,22 @@ fn a_binary_file_is_refused_by_name() {
     let old = scratch.tree(&[]);
     for files in [
         &[("logo.gif", MODE_FILE, &b"GIF\0"[..])][..],
-        &[file("logo.gif", "text\n"), file(".gitattributes", "*.gif binary\n")],
-        &[file("logo.gif", "text\n"), file(".gitattributes", "*.gif -diff\n")],
+        &[
+            file("logo.gif", "text\n"),
+            file(".gitattributes", "*.gif binary\n"),
+        ],
+        &[
+            file("logo.gif", "text\n"),
+            file(".gitattributes", "*.gif -diff\n"),
+        ],
     ] {
         let new = scratch.tree(files);
         let error = between(&scratch.repo, old, new, &Labels::of(new)).expect_err("refused");
         assert_eq!(exit_of(&error), Exit::Usage);
-        assert!(error.to_string().contains("`logo.gif` is binary"), "{error}");
+        assert!(
+            error.to_string().contains("`logo.gif` is binary"),
+            "{error}"
+        );
     }
 }
 
@@ -293,7 +374,10 @@ fn equal_subtrees_are_not_read() {
     let new = scratch.tree(&[file("a/x", "2\n"), file("b/y", "1\n")]);
     let tree = scratch.git(&["rev-parse", &format!("{old}:b")]);
     let tree = tree.to_str().expect("an id").trim().to_owned();
-    let object = scratch.path("repo.git/objects").join(&tree[..2]).join(&tree[2..]);
+    let object = scratch
+        .path("repo.git/objects")
+        .join(&tree[..2])
+        .join(&tree[2..]);
     std::fs::remove_file(object).expect("the object is loose");
     let files = between(&scratch.repo, old, new, &Labels::of(old)).expect("a diff");
     assert_eq!(files.len(), 1);

@@ -28,12 +28,21 @@ impl Series {
     fn new(commits: &[(Signature, String)]) -> Self {
         let extra: [&[TreeFile<'_>]; 4] = [
             &[],
-            &[file("include/asm-generic/a_rather_long_header_name_for_the_diffstat.h", "1\n")],
-            &[("scripts/run", MODE_EXECUTABLE, b"#!\n"), file("ünï/with blank", "x")],
+            &[file(
+                "include/asm-generic/a_rather_long_header_name_for_the_diffstat.h",
+                "1\n",
+            )],
+            &[
+                ("scripts/run", MODE_EXECUTABLE, b"#!\n"),
+                file("ünï/with blank", "x"),
+            ],
             &[("link", MODE_LINK, b"to"), file("gone", "y\n")],
         ];
         let scratch = Scratch::new();
-        let mut files = vec![file(".gitattributes", "*.[ch] diff=cpp\n"), file("gone", "x\n")];
+        let mut files = vec![
+            file(".gitattributes", "*.[ch] diff=cpp\n"),
+            file("gone", "x\n"),
+        ];
         let body: Vec<String> = (0..=commits.len()).map(source).collect();
         let tree = |files: &[TreeFile<'_>], at: usize| {
             let all = [files, &[file("mm/f.c", &body[at])]].concat();
@@ -82,7 +91,10 @@ impl Series {
     }
 
     fn cover(&self, repo: &Repo, subject: &str, blurb: &str) -> Cover {
-        let (old, last) = (tree_of(repo, self.base), *self.commits.last().expect("a commit"));
+        let (old, last) = (
+            tree_of(repo, self.base),
+            *self.commits.last().expect("a commit"),
+        );
         Cover {
             subject: subject.to_owned(),
             blurb: blurb.to_owned(),
@@ -92,16 +104,36 @@ impl Series {
     }
 
     /// What git writes for the same commits, in a work tree. Message ids aside, `args` ask for the same.
-    fn gits(&self, cover: Option<&Cover>, committer: &Mailbox, args: &[&str]) -> Vec<(String, Vec<u8>)> {
+    fn gits(
+        &self,
+        cover: Option<&Cover>,
+        committer: &Mailbox,
+        args: &[&str],
+    ) -> Vec<(String, Vec<u8>)> {
         if !self.scratch.path("work").exists() {
             self.scratch.clone("work");
         }
         let _ = fs::remove_dir_all(self.scratch.path("out"));
         let description = self.scratch.path("description");
-        let mut all = vec!["-c", "core.abbrev=12", "format-patch", "-q", "--no-renames", "-o", "../out"];
-        let (base, from) = (format!("--base={}", self.base), format!("--description-file={}", text(&description)));
+        let mut all = vec![
+            "-c",
+            "core.abbrev=12",
+            "format-patch",
+            "-q",
+            "--no-renames",
+            "-o",
+            "../out",
+        ];
+        let (base, from) = (
+            format!("--base={}", self.base),
+            format!("--description-file={}", text(&description)),
+        );
         if let Some(cover) = cover {
-            fs::write(&description, format!("{}\n\n{}\n", cover.subject, cover.blurb)).expect("written");
+            fs::write(
+                &description,
+                format!("{}\n\n{}\n", cover.subject, cover.blurb),
+            )
+            .expect("written");
             all.extend(["--cover-letter", "--cover-from-description=subject", &from]);
         }
         let range = format!("{}..main", self.base);
@@ -145,21 +177,32 @@ impl Series {
             .collect();
         assert_eq!(patches.len(), self.commits.len());
         let all: Vec<Mail> = patches.iter().map(|&mail| mail.clone()).collect();
-        let each = patches.iter().map(|mail| (mail.file_name.clone(), mail.bytes.clone()));
+        let each = patches
+            .iter()
+            .map(|mail| (mail.file_name.clone(), mail.bytes.clone()));
         self.apply("am-each", &each.collect::<Vec<_>>());
         self.apply("am-mbox", &[("series.mbox".to_owned(), mbox(&all))])
     }
 
     fn apply(&self, name: &str, files: &[(String, Vec<u8>)]) -> Vec<ObjectId> {
         let work = self.scratch.clone(name);
-        self.scratch.git_in(name, &["reset", "-q", "--hard", &self.base.to_string()]);
+        self.scratch
+            .git_in(name, &["reset", "-q", "--hard", &self.base.to_string()]);
         for (file, bytes) in files {
             fs::write(self.scratch.path(file), bytes).expect("written");
-            let output = self.scratch.try_git(name, &[], &["am", "-q", &format!("../{file}")]);
-            assert!(output.exit.success(), "{file}: {}", output.stderr.to_str_lossy());
+            let output = self
+                .scratch
+                .try_git(name, &[], &["am", "-q", &format!("../{file}")]);
+            assert!(
+                output.exit.success(),
+                "{file}: {}",
+                output.stderr.to_str_lossy()
+            );
         }
         let range = format!("{}..HEAD", self.base);
-        let ids = self.scratch.git_in(name, &["rev-list", "--reverse", &range]);
+        let ids = self
+            .scratch
+            .git_in(name, &["rev-list", "--reverse", &range]);
         let ids: Vec<ObjectId> = ids
             .to_str()
             .expect("ids")
@@ -211,7 +254,10 @@ fn mailbox(name: &str, email: &str) -> Mailbox {
 fn committer(series: &Series) -> Mailbox {
     let last = series.commits.last().expect("a commit");
     let commit = series.scratch.repo.commit(*last).expect("a commit");
-    mailbox(&commit.committer.name.to_string(), &commit.committer.email.to_string())
+    mailbox(
+        &commit.committer.name.to_string(),
+        &commit.committer.email.to_string(),
+    )
 }
 
 /// Message ids hold git's clock; everything else about them is compared.
@@ -237,13 +283,41 @@ fn assert_equal(ours: &[Mail], gits: &[(String, Vec<u8>)]) {
 /// Authors and messages that survive, each with something that trips a tool.
 fn hostile() -> Vec<(Signature, String)> {
     let cases = [
-        ("Ä. U. Thör", "mm: ünïcödé subject that is long enough to need folding over more than one line 世界世界世界世界世界世界世界世界世界世界", "body\n"),
-        ("Foo B. Bar, Jr", "mm: what about =?UTF-8?q?literal?= encoded-words in an ASCII subject?", "Bödy.\n"),
-        ("作者測試", "mm: 這是一個非常長的主旨行用來測試多位元組字元不會在編碼字中間被切開這是一個非常長的主旨行", ""),
-        ("Plain Name", "mm: an-extremely-long-single-token-subject-without-any-spaces-that-cannot-be-folded-by-the-mailer-at-all-really", "Text.\n\n  indented ---\n --- a/f\n diff --git a/x b/x\n\nSigned-off-by: Plain Name <plain@example.org>\n"),
-        ("O'Neil \"Q\" \\ Back", "mm: trailing dot. and [tag] in the middle: yes...", "-- >8 --\n"),
-        ("Very Long Name That Goes On (and On) Until It Is Sixty Byte", "Makefile, scripts: x/y_z.c & a~b^c", "From: is no header in the second line\nFrom here\n"),
-        ("A U Thor", "mm: a subject of just about the length that is allowed for one in kernel", "---a\n----\n--\n+++ b/f\n@@ -1 +1 @@\n"),
+        (
+            "Ä. U. Thör",
+            "mm: ünïcödé subject that is long enough to need folding over more than one line 世界世界世界世界世界世界世界世界世界世界",
+            "body\n",
+        ),
+        (
+            "Foo B. Bar, Jr",
+            "mm: what about =?UTF-8?q?literal?= encoded-words in an ASCII subject?",
+            "Bödy.\n",
+        ),
+        (
+            "作者測試",
+            "mm: 這是一個非常長的主旨行用來測試多位元組字元不會在編碼字中間被切開這是一個非常長的主旨行",
+            "",
+        ),
+        (
+            "Plain Name",
+            "mm: an-extremely-long-single-token-subject-without-any-spaces-that-cannot-be-folded-by-the-mailer-at-all-really",
+            "Text.\n\n  indented ---\n --- a/f\n diff --git a/x b/x\n\nSigned-off-by: Plain Name <plain@example.org>\n",
+        ),
+        (
+            "O'Neil \"Q\" \\ Back",
+            "mm: trailing dot. and [tag] in the middle: yes...",
+            "-- >8 --\n",
+        ),
+        (
+            "Very Long Name That Goes On (and On) Until It Is Sixty Byte",
+            "Makefile, scripts: x/y_z.c & a~b^c",
+            "From: is no header in the second line\nFrom here\n",
+        ),
+        (
+            "A U Thor",
+            "mm: a subject of just about the length that is allowed for one in kernel",
+            "---a\n----\n--\n+++ b/f\n@@ -1 +1 @@\n",
+        ),
         ("=?x", "ünï: short", "\tTab first\n"),
     ];
     cases
@@ -257,7 +331,10 @@ fn hostile() -> Vec<(Signature, String)> {
             } else {
                 format!("{subject}\n\n{body}")
             };
-            (author(name, &format!("author{at}+kernel@example.org")), message)
+            (
+                author(name, &format!("author{at}+kernel@example.org")),
+                message,
+            )
         })
         .collect()
 }
@@ -270,7 +347,8 @@ fn hostile_in_body() -> Vec<(Signature, String)> {
     commits
 }
 
-const COVER: &str = "mm: the whole sérieś of patches, with a subject that has to be folded somewhere";
+const COVER: &str =
+    "mm: the whole sérieś of patches, with a subject that has to be folded somewhere";
 
 #[test]
 fn a_hostile_series_equals_gits() {
@@ -296,7 +374,10 @@ fn a_series_with_a_sender_recipients_and_threading_equals_gits() {
         version: Some(12),
         prefix: "RFC PATCH".to_owned(),
         sender: Some(sender.clone()),
-        to: vec![mailbox("", "list@example.org"), mailbox("A Person", "a@example.org")],
+        to: vec![
+            mailbox("", "list@example.org"),
+            mailbox("A Person", "a@example.org"),
+        ],
         cc: vec![mailbox("B Person", "b@example.org")],
         threading: Threading::Shallow,
         base_commit: Some(series.base),
@@ -360,7 +441,10 @@ fn the_users_configuration_and_the_kind_of_repository_change_nothing() {
         mbox(&mails)
     };
     let wanted = all(bare);
-    assert!(wanted.contains_str("@@ -16,7 +16,7 @@ int f(void)"), "no jump label");
+    assert!(
+        wanted.contains_str("@@ -16,7 +16,7 @@ int f(void)"),
+        "no jump label"
+    );
     let hostile = [
         ("diff.algorithm", "histogram"),
         ("diff.context", "1"),
@@ -460,7 +544,10 @@ fn check_model(scratch: &Scratch, author: &Signature, message: &str, sender: Opt
         let mails = compose(None, &[patch], &options).expect("mails");
         assert_eq!(mails.len(), 1);
     } else {
-        assert!(exact.is_empty() || !survived, "refused, but survives: {found:?} {message:?}");
+        assert!(
+            exact.is_empty() || !survived,
+            "refused, but survives: {found:?} {message:?}"
+        );
         compose(None, &[patch], &options).expect_err("damage is refused");
     }
 }
@@ -522,19 +609,44 @@ fn a_message_is_refused_exactly_when_git_damages_it() {
         "Signed-off-by: A U Thor <author@example.org>",
     ];
     let subjects = [
-        "mm: one", "[tag] mm: one", "Re: mm", "re:x", ": x", "mm:  two", "mm:\ttab", " mm: lead", "ünï cödé",
-        "mm: [x] y", "=?UTF-8?q?x?=", "Regular: x", "mm: trail.", "x",
+        "mm: one",
+        "[tag] mm: one",
+        "Re: mm",
+        "re:x",
+        ": x",
+        "mm:  two",
+        "mm:\ttab",
+        " mm: lead",
+        "ünï cödé",
+        "mm: [x] y",
+        "=?UTF-8?q?x?=",
+        "Regular: x",
+        "mm: trail.",
+        "x",
     ];
     let scratch = Scratch::new();
     let mut random = Random(0x3a11);
     for line in lines {
         check_model(&scratch, &thor(), &format!("mm: x\n\n{line}\nlast\n"), None);
-        check_model(&scratch, &thor(), &format!("mm: x\n\nfirst\n{line}\nlast\n"), None);
+        check_model(
+            &scratch,
+            &thor(),
+            &format!("mm: x\n\nfirst\n{line}\nlast\n"),
+            None,
+        );
     }
     for subject in subjects {
         check_model(&scratch, &thor(), &format!("{subject}\n\nbody\n"), None);
     }
-    for end in ["", "\n", "\n\n", "\n\nbody", "\nsecond\n", "\n\n\nbody\n", "\n\nbody\n\n"] {
+    for end in [
+        "",
+        "\n",
+        "\n\n",
+        "\n\nbody",
+        "\nsecond\n",
+        "\n\n\nbody\n",
+        "\n\nbody\n\n",
+    ] {
         check_model(&scratch, &thor(), &format!("mm: x{end}"), None);
     }
     for _ in 0..20 {
@@ -582,9 +694,13 @@ fn a_name_is_refused_exactly_when_git_damages_it() {
         check_model(&scratch, &author, "mm: x\n\nbody\n", Some(&sender));
     }
     let mut random = Random(0xa07);
-    let parts = ["A", " ", " ", "\"", "(", ")", "\\", "ü", ".", ",", "'", "=?", "x y", ";"];
+    let parts = [
+        "A", " ", " ", "\"", "(", ")", "\\", "ü", ".", ",", "'", "=?", "x y", ";",
+    ];
     for round in 0..40 {
-        let name: String = (0..2 + random.below(7)).map(|_| random.pick(&parts)).collect();
+        let name: String = (0..2 + random.below(7))
+            .map(|_| random.pick(&parts))
+            .collect();
         let name = format!("N{name}n");
         let sender = (round % 2 == 0).then_some(&sender);
         let author = author(&name, "author@example.org");

@@ -91,8 +91,15 @@ impl Scratch {
             .dir(&self.path(dir))
             .args(["-i", &format!("PATH={path}")])
             .arg(format!("HOME={}", self.path("home").display()))
-            .args(["GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "TZ=UTC"])
-            .args(["GIT_COMMITTER_NAME=A U Thor", "GIT_COMMITTER_EMAIL=author@example.org"])
+            .args([
+                "GIT_CONFIG_NOSYSTEM=1",
+                "GIT_CONFIG_GLOBAL=/dev/null",
+                "TZ=UTC",
+            ])
+            .args([
+                "GIT_COMMITTER_NAME=A U Thor",
+                "GIT_COMMITTER_EMAIL=author@example.org",
+            ])
             .args(env)
             .args(["git", "-c", "protocol.file.allow=always"])
             .args(args)
