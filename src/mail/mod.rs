@@ -319,11 +319,11 @@ impl Series<'_> {
     fn headers(&self, letter: &Letter<'_>) -> Result<Vec<u8>> {
         let mut lines = format!("From {} Mon Sep 17 00:00:00 2001\n", letter.commit.id);
         if let Some(id) = self.message_id(letter.number) {
-            lines += &format!("Message-ID: {id}\n");
+            lines.extend(["Message-ID: ", &id, "\n"]);
         }
         let first = usize::from(self.cover.is_none());
         if let Some(id) = self.message_id(first).filter(|_| letter.number != first) {
-            lines += &format!("In-Reply-To: {id}\nReferences: {id}\n");
+            lines.extend(["In-Reply-To: ", &id, "\nReferences: ", &id, "\n"]);
         }
         lines += &header::mailbox("From", &letter.from.0, &letter.from.1);
         lines += &header::date(letter.when)?;
@@ -382,7 +382,7 @@ impl Series<'_> {
         }
         let mut text = String::new();
         for (name, patches) in authors {
-            text += &format!("{name} ({}):\n", patches.len());
+            text.extend([&name, " (", &patches.len().to_string(), "):\n"]);
             for patch in patches {
                 let message = patch.commit.message.to_str_lossy();
                 text.push_str("  ");

@@ -36,14 +36,14 @@ pub(super) fn refuse(cover: Option<&Cover>, patches: &[Patch], options: &Options
 pub fn damage(cover: Option<&Cover>, patches: &[Patch], options: &Options) -> Vec<Finding> {
     let mut found = Found::default();
     if let Some(cover) = cover {
-        found.patch = "cover letter".to_owned();
+        found.patch = String::from("cover letter");
         found.cover(cover);
     }
     for patch in patches {
         found.patch = format!("patch `{}`", shown_text(patch.name.as_bytes()));
         found.patch(patch, options);
     }
-    found.patch = "series".to_owned();
+    found.patch = String::from("series");
     found.options(options);
     found.list
 }
@@ -188,8 +188,10 @@ impl Found {
                 let fix = "remove it";
                 self.add("trailing-blank", part, at, what, fix);
             }
-            let is_control = |char: char| char.is_control() && !matches!(char, '\t' | '\r' | '\0');
-            if line.chars().any(is_control) {
+            // A NUL or a carriage return at the end has been found by now.
+            let rest = line.strip_suffix(b"\r").unwrap_or(line);
+            let is_control = |char: char| char.is_control() && !matches!(char, '\t' | '\0');
+            if rest.chars().any(is_control) {
                 let what = "a control character";
                 let fix = "write it as text";
                 self.add("control-character", part, at, what, fix);
@@ -368,4 +370,62 @@ fn is_address(email: &str) -> bool {
         !user.is_empty() && !host.is_empty() && !host.contains('@') && !email.ends_with(['.', '\''])
     }) && email.bytes().all(is_plain)
         && !email.starts_with(['.', '\''])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &[u8]) -> Vec<&'static str> {
+        let mut found = Found::default();
+        found.text(&Part::Message, text);
+        found.list.iter().map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn every_byte_that_mail_cannot_carry_is_found() {
+        assert_eq!(found("plain, tab\tand ünï\n".as_bytes()), [""; 0]);
+        assert_eq!(found(b"a\0b\n"), ["nul"]);
+        assert_eq!(found(b"a\r\n"), ["carriage-return"]);
+        assert_eq!(found(b"a\x1b[31m\n"), ["control-character"]);
+        assert_eq!(found(b"a\rb\n"), ["control-character"]);
+        assert_eq!(found(b"x\nFrom here on\n"), ["mbox-from"]);
+        assert_eq!(found(b"a \n"), ["trailing-blank"]);
+        assert_eq!(found(&[b'x'; 998]), [""; 0]);
+        assert_eq!(found(&[b'x'; 999]), ["line-length"]);
+    }
+
+    #[test]
+    fn notes_that_look_like_a_patch_are_found() {
+        for line in [
+            "---",
+            "--- a/f",
+            "+++ b/f",
+            "@@ -1 +1 @@",
+            "diff --git a/f b/f",
+        ] {
+            let mut found = Found::default();
+            found.notes(&format!("fine\n{line}\n"));
+            assert_eq!(found.list.len(), 1, "{line}");
+            assert_eq!(found.list[0].line, Some(2));
+        }
+    }
+
+    #[test]
+    fn only_plain_addresses_pass() {
+        assert!(is_address("a.b+c@example.org"));
+        for wrong in [
+            "",
+            "a",
+            "a@",
+            "@b",
+            "a b@c",
+            "a@b@c",
+            "<a@b>",
+            "ü@b",
+            "a@b\nX: y",
+        ] {
+            assert!(!is_address(wrong), "{wrong}");
+        }
+    }
 }

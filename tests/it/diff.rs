@@ -273,7 +273,8 @@ fn attributes_of_random_patterns_are_read_as_git_reads_them() {
                 text += "[attr]cee diff=cpp\n";
             }
             for _ in 0..random.below(6) {
-                text += &format!("{} {}\n", random.pick(&patterns), random.pick(&states));
+                let (pattern, state) = (random.pick(&patterns), random.pick(&states));
+                text.extend([pattern, " ", state, "\n"]);
             }
             texts.push((format!("{directory}.gitattributes"), text));
         }

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 use reroll::diff::{Labels, between};
 use reroll::error::{Exit, exit_of, refusal};
 use reroll::mail::{
@@ -232,7 +232,13 @@ fn source(version: usize) -> String {
     let mut text = String::from("int f(void)\n{\n\tone();\n\ttwo();\n\tthree();\nout:\n");
     for line in 0..20 {
         let value = if line == 12 { version } else { 0 };
-        text += &format!("\tcall({line}, {value});\n");
+        text.extend([
+            "\tcall(",
+            &line.to_string(),
+            ", ",
+            &value.to_string(),
+            ");\n",
+        ]);
     }
     text + "}\n"
 }
@@ -705,5 +711,120 @@ fn a_name_is_refused_exactly_when_git_damages_it() {
         let sender = (round % 2 == 0).then_some(&sender);
         let author = author(&name, "author@example.org");
         check_model(&scratch, &author, "mm: x\n\nbody\n", sender);
+    }
+}
+
+/// Names and subjects of every length, so that each place where git folds is met.
+#[test]
+fn random_headers_and_shortlogs_equal_gits() {
+    let words = [
+        "mm:",
+        "add",
+        "a",
+        "ünïcödé",
+        "世界",
+        "much",
+        "longer-words-of-all-kinds",
+        "x",
+        "(paren)",
+        "\"quoted\"",
+        "=?q?",
+        "comma,",
+        "dot.",
+        "under_score",
+        "q=1?",
+        "é",
+        "\u{301}combining",
+        "\u{1f600}",
+        "-",
+        "..",
+    ];
+    let mut random = Random(0xf01d);
+    let commits: Vec<_> = (0..70)
+        .map(|at| {
+            let mut some = |most: usize| {
+                let words: Vec<_> = (0..=random.below(most))
+                    .map(|_| random.pick(&words))
+                    .collect();
+                words.join(" ")
+            };
+            let (name, subject) = (some(4), some(18));
+            let name = format!("N {} N", name.replace(['"', '(', ')'], ""));
+            let name: String = name.chars().take(25).collect();
+            let name = format!("{}n", name.trim());
+            let email = format!("{}@example.org", "a".repeat(1 + at % 40));
+            (author(&name, &email), format!("mm: {subject}\n\nbody\n"))
+        })
+        .collect();
+    let series = Series::new(&commits);
+    let patches = series.patches(&series.scratch.repo);
+    let cover = series.cover(&series.scratch.repo, "mm: x", "Blurb.");
+    let options = Options {
+        base_commit: Some(series.base),
+        ..options()
+    };
+    let mails = compose(Some(&cover), &patches, &options).expect("mails");
+    assert_equal(&mails, &series.gits(Some(&cover), &committer(&series), &[]));
+}
+
+#[test]
+fn message_ids_are_stable_and_differ_between_versions_and_resends() {
+    let series = Series::new(&hostile_in_body()[..2]);
+    let patches = series.patches(&series.scratch.repo);
+    let ids = |version: Option<u32>, prefix: &str| -> Vec<String> {
+        let options = Options {
+            version,
+            prefix: prefix.to_owned(),
+            threading: Threading::Shallow,
+            sender: Some(mailbox("Sender", "sender@example.org")),
+            change_id: Some(ChangeId::parse("20261130-topic-0123456789ab").expect("an id")),
+            ..options()
+        };
+        let mails = compose(None, &patches, &options).expect("mails");
+        mails
+            .into_iter()
+            .filter_map(|mail| mail.message_id)
+            .collect()
+    };
+    let first = ids(None, "PATCH");
+    assert_eq!(first[1], "<20261130-topic-v1-2-0123456789ab@example.org>");
+    assert_eq!(first, ids(Some(1), "PATCH"));
+    assert_ne!(first, ids(Some(2), "PATCH"));
+    assert_ne!(first, ids(None, "PATCH RESEND"));
+}
+
+#[test]
+fn damage_is_refused_with_patch_line_rule_and_advice() {
+    let body = "mm: speed up\n\nmetric  base\n---\nrebind  62%\n\nSigned-off-by: A U Thor <author@example.org>\n";
+    let series = Series::new(&[(thor(), body.to_owned())]);
+    let patches = series.patches(&series.scratch.repo);
+    let error = compose(None, &patches, &options()).expect_err("refused");
+    assert_eq!(exit_of(&error), Exit::Usage);
+    assert_eq!(
+        error.to_string(),
+        "patch `0001-patch`, message line 4: `---` ends the message: git drops what follows, tags too (message-cut)"
+    );
+    let hint = refusal(&error).and_then(|refusal| refusal.hint.as_deref());
+    assert_eq!(hint, Some("indent the line, or write it differently"));
+}
+
+#[test]
+fn threading_without_a_change_id_is_refused() {
+    let series = Series::new(&hostile()[..1]);
+    let options = Options {
+        threading: Threading::Shallow,
+        ..options()
+    };
+    let patches = series.patches(&series.scratch.repo);
+    let error = compose(None, &patches, &options).expect_err("refused");
+    assert_eq!(exit_of(&error), Exit::Usage);
+    for wrong in [
+        "",
+        "topic",
+        "2026-topic-0123456789ab",
+        "20261130-0123456789ab",
+        "20261130-a b-0123456789ab",
+    ] {
+        assert!(ChangeId::parse(wrong).is_err(), "{wrong}");
     }
 }

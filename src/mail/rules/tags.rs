@@ -13,7 +13,7 @@ use crate::mail::Options;
 static FIXES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^[0-9a-f]{12,40} \("[^"].*"\)$"#).ok());
 static PERSON: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^.* ?<?[^<>@ ]+@[^<>@ ]+>?( #.*)?$").ok());
+    LazyLock::new(|| Regex::new(r"^(.* <[^<>@ ]+@[^<>@ ]+>|[^<>@ ]+@[^<>@ ]+)( #.*)?$").ok());
 
 const SIGN_OFF: &str = "Signed-off-by";
 
@@ -58,7 +58,7 @@ pub(super) fn co_developed(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> 
 }
 
 pub(super) fn fixes_form(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
-    let is_wrong = |tag: &Tag<'_>| tag.is("Fixes") && !matches(&FIXES, tag.value);
+    let is_wrong = |tag: &Tag<'_>| tag.is("Fixes") && !matches(FIXES.as_ref(), tag.value);
     hits(
         letter,
         is_wrong,
@@ -86,7 +86,7 @@ pub(super) fn link_form(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
         let host = value
             .strip_prefix("https://")
             .and_then(|it| it.split('/').next());
-        host.is_some_and(|host| host.contains('.') && !host.ends_with(".local"))
+        host.is_some_and(|host| host.contains('.'))
     };
     let is_wrong = |tag: &Tag<'_>| is_link(tag) && !is_public(tag.value);
     hits(
@@ -98,7 +98,7 @@ pub(super) fn link_form(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
 
 pub(super) fn address(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
     let names_person = |tag: &Tag<'_>| tag.name.to_lowercase().ends_with("-by") || tag.is("Cc");
-    let is_wrong = |tag: &Tag<'_>| names_person(tag) && !matches(&PERSON, tag.value);
+    let is_wrong = |tag: &Tag<'_>| names_person(tag) && !matches(PERSON.as_ref(), tag.value);
     hits(letter, is_wrong, "the tag names no mail address")
 }
 
@@ -162,8 +162,6 @@ fn hits(letter: &Letter<'_>, is_wrong: impl Fn(&Tag<'_>) -> bool, what: &str) ->
         .collect()
 }
 
-fn matches(pattern: &Option<Regex>, text: &str) -> bool {
-    pattern
-        .as_ref()
-        .is_some_and(|pattern| pattern.is_match(text))
+fn matches(pattern: Option<&Regex>, text: &str) -> bool {
+    pattern.is_some_and(|pattern| pattern.is_match(text))
 }

@@ -166,7 +166,7 @@ const IN_MESSAGE: [(&str, Option<usize>, &str, &str); 25] = [
     ),
     (
         "sign-off-last",
-        Some(12),
+        Some(13),
         "Signed-off-by: A U Thor <author@example.org>\n",
         "Signed-off-by: A U Thor <author@example.org>\nSigned-off-by: E Else <e@example.org>\n",
     ),
@@ -248,7 +248,8 @@ fn each_fault_in_a_message_turns_its_rule_red_and_no_other() {
 
 #[test]
 fn each_fault_in_the_series_turns_its_rule_red_and_no_other() {
-    let faults: [(&str, fn(&mut Sent)); 11] = [
+    type Plant = fn(&mut Sent);
+    let faults: [(&str, Plant); 11] = [
         ("subject-unique", |sent| {
             sent.patches[1].commit.message = MESSAGE.into();
         }),
