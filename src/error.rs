@@ -119,7 +119,13 @@ mod tests {
         let below = Err::<(), _>(anyhow!("cause").context(Refusal::tool("x"))).context("more");
         let both = anyhow::Error::new(Refusal::usage("y")).context(Refusal::tool("x"));
         let below_itself = anyhow::Error::new(Refusal::tool("x")).context("more");
-        for error in [itself, context, below.expect_err("an error"), both, below_itself] {
+        for error in [
+            itself,
+            context,
+            below.expect_err("an error"),
+            both,
+            below_itself,
+        ] {
             assert_eq!(exit_of(&error), Exit::Tool, "{error:#}");
         }
         assert_eq!(exit_of(&anyhow!("x")), Exit::Bug);

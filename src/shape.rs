@@ -59,7 +59,7 @@ pub fn divide(
         mismatches: Vec::new(),
     };
     division.parameters(function);
-    match source.block(&function.body) {
+    match function.block() {
         Ok(block) => division.block(
             &block_children(block),
             &spec.parts,
@@ -359,6 +359,18 @@ fn nearest(
     .into_iter()
     .flat_map(|range| quote(source, file, &range))
     .collect()
+}
+
+/// The heads of the functions whose names resemble `name` most.
+#[must_use]
+pub fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
+    let functions = source
+        .layout()
+        .map(|(name, definition)| (name.to_string(), definition.head()));
+    let near = closest(&[name], functions);
+    near.into_iter()
+        .flat_map(|head| quote(source, file, &head))
+        .collect()
 }
 
 /// Of the candidates, the (at most three) that resemble one of the `wanted` texts most, the best first.

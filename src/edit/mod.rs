@@ -131,7 +131,8 @@ impl Anchor {
     }
 }
 
-/// Makes a change and proves that nothing but `changes` changed and nothing but `defines` was added.
+/// Makes a change and proves that nothing but `changes` changed, that nothing but `defines` was added, and that
+/// the parser makes sense of both.
 pub fn replace(
     source: &Source,
     anchor: &Anchor,
@@ -144,53 +145,93 @@ pub fn replace(
         return Ok(source.clone());
     }
     let new = if rendered.trim().is_empty() {
-        source.replace(anchor.lines(source.text()), b"")?
+        source.replace(anchor.lines(source.text()), b"")
     } else {
-        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())?
+        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
     };
-    let (before, after) = (definitions(source), definitions(&new));
-    let broken = |what: String| {
-        Refusal::usage(format!("{}: edit `{}` {what}", edit.place, edit.name))
-            .hint("mend its template, or `defines`")
+    let proof = Proof {
+        source,
+        new: &new,
+        edit,
     };
-    for (name, bodies) in &before {
-        if after.get(name) != Some(bodies) && changes != Some(name.to_string().as_str()) {
-            return Err(broken(format!(
-                "changes or breaks `{name}()`, which it does not name"
-            ))
-            .into());
-        }
-    }
-    let mut added: Vec<String> = after
-        .keys()
-        .filter(|name| !before.contains_key(*name))
-        .map(ToString::to_string)
-        .collect();
-    let mut wanted = defines.to_vec();
-    added.sort();
-    wanted.sort();
-    if added != wanted {
-        return Err(broken(format!(
-            "defines [{}], but its `defines` says [{}]",
-            added.join(", "),
-            wanted.join(", ")
-        ))
-        .into());
-    }
-    if let Some(name) = changes.filter(|name| !after.contains_key(BStr::new(name))) {
-        return Err(broken(format!("breaks `{name}()`: it no longer parses")).into());
+    proof.others_are_untouched(changes)?;
+    proof.additions_are(defines)?;
+    for name in changes
+        .into_iter()
+        .chain(defines.iter().map(String::as_str))
+    {
+        proof.parses(name)?;
     }
     Ok(new)
 }
 
-/// Every function's text, by name; a name can be defined more than once (under `#if`).
-fn definitions(source: &Source) -> BTreeMap<bstr::BString, Vec<&BStr>> {
+/// What an edit did to the definitions of a file.
+struct Proof<'a> {
+    source: &'a Source,
+    new: &'a Source,
+    edit: &'a EditSpec,
+}
+
+impl Proof<'_> {
+    fn others_are_untouched(&self, changes: Option<&str>) -> Result<()> {
+        let (before, after) = (definitions(self.source), definitions(self.new));
+        let touched = before.iter().find(|(name, texts)| {
+            after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
+        });
+        match touched {
+            Some((name, _)) => Err(self.broken(format!(
+                "changes or breaks `{name}()`, which it does not name"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn additions_are(&self, defines: &[String]) -> Result<()> {
+        let (before, after) = (definitions(self.source), definitions(self.new));
+        let added = after.keys().filter(|name| !before.contains_key(*name));
+        let mut added: Vec<String> = added.map(ToString::to_string).collect();
+        let mut wanted = defines.to_vec();
+        added.sort();
+        wanted.sort();
+        if added == wanted {
+            return Ok(());
+        }
+        let (added, wanted) = (added.join(", "), wanted.join(", "));
+        Err(self.broken(format!(
+            "defines [{added}], but its `defines` says [{wanted}]"
+        )))
+    }
+
+    /// A function that is there as it should be. One that the parser did not understand before need not be understood now.
+    fn parses(&self, name: &str) -> Result<()> {
+        let now = self.new.functions_named(name)?;
+        let before = self.source.functions_named(name)?;
+        let clean = now.iter().all(|function| function.clean)
+            || before.iter().any(|function| !function.clean);
+        if now.len() == 1 && clean {
+            return Ok(());
+        }
+        Err(self.broken(format!(
+            "breaks `{name}()`: it does not parse as a function any more"
+        )))
+    }
+
+    fn broken(&self, what: String) -> anyhow::Error {
+        Refusal::usage(format!(
+            "{}: edit `{}` {what}",
+            self.edit.place, self.edit.name
+        ))
+        .hint("mend its template, or `defines`")
+        .into()
+    }
+}
+
+/// Every definition's text, by name; a name can be defined more than once (under `#if`).
+fn definitions(source: &Source) -> BTreeMap<&BStr, Vec<&BStr>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for function in source.functions() {
-        found
-            .entry(function.name)
-            .or_default()
-            .push(source.slice(function.start..function.body.end));
+    for (name, definition) in source.layout() {
+        let text = source.slice(definition.start..definition.range.end);
+        found.entry(name).or_default().push(text);
     }
     found
 }

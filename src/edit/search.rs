@@ -13,7 +13,7 @@ use crate::error::Refusal;
 use crate::facts::one_line;
 use crate::pattern::{Match, Pattern};
 use crate::recipe::{EditSpec, FunctionSpec, PartSpec, Spot, Target, all_parts};
-use crate::shape::{closest, left_aligned, quote};
+use crate::shape::{closest, left_aligned, quote, similar_functions};
 use crate::syntax::{Function, Source, line_end, line_of, line_start};
 
 /// What the search for anchors needs to know.
@@ -93,13 +93,13 @@ impl Search<'_> {
             }
             Target::Statement { function, pattern } => {
                 let function = self.function(source, function)?;
-                let found = pattern.find(source, source.block(&function.body)?);
+                let found = pattern.find(source, function.block()?);
                 self.only(source, function, found, &[pattern])
             }
             Target::Part { function, part } => {
                 let (spec, part) = self.part(function, part)?;
                 let function = self.function(source, &spec.name)?;
-                let block = source.block(&function.body)?;
+                let block = function.block()?;
                 let found: Vec<_> = part
                     .patterns
                     .iter()
@@ -145,7 +145,7 @@ impl Search<'_> {
 
     /// The one function of this name.
     fn function(&self, source: &Source, name: &str) -> Result<Function> {
-        let mut found = source.functions_named(name);
+        let mut found = source.functions_named(name)?;
         if found.len() == 1 {
             return Ok(found.remove(0));
         }
@@ -203,7 +203,7 @@ impl Search<'_> {
             ));
         }
         let Some(found) = found.pop() else {
-            let block = source.block(&function.body)?;
+            let block = function.block()?;
             let statements = all_statements(source, block);
             let wanted: Vec<_> = patterns.iter().map(|pattern| pattern.written()).collect();
             let near = closest(&wanted, statements.into_iter())
@@ -427,17 +427,6 @@ fn all_statements(source: &Source, block: tree_sitter::Node<'_>) -> Vec<(String,
         }
     }
     found
-}
-
-fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
-    let functions = source
-        .functions()
-        .into_iter()
-        .map(|function| (function.name.to_string(), function));
-    let near = closest(&[name], functions);
-    near.into_iter()
-        .flat_map(|function| quote(source, file, &(function.start..function.body.start - 1)))
-        .collect()
 }
 
 /// How wide a line is with the kernel's tabs of 8.

@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         let anchor = whole_file();
         let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        let source = Source::parse(rendered.clone().into_bytes())?;
+        let source = Source::new(rendered.clone().into_bytes());
         self.land(patch, edit, &source, &anchor);
         self.tree
             .write(&edit.file, MODE_FILE, rendered.into_bytes(), Some(source));
