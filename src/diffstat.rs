@@ -149,13 +149,15 @@ fn push_total(text: &mut Vec<u8>, files: &[FileDiff]) {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let plus: usize = files.iter().map(|file| file.insertions).sum();
     let minus: usize = files.iter().map(|file| file.deletions).sum();
-    let mut line = format!(" {} file{} changed", files.len(), plural(files.len()));
+    let files = format!(" {} file{} changed", files.len(), plural(files.len()));
+    text.extend_from_slice(files.as_bytes());
     if plus > 0 || minus == 0 {
-        line += &format!(", {plus} insertion{}(+)", plural(plus));
+        let count = format!(", {plus} insertion{}(+)", plural(plus));
+        text.extend_from_slice(count.as_bytes());
     }
     if minus > 0 || plus == 0 {
-        line += &format!(", {minus} deletion{}(-)", plural(minus));
+        let count = format!(", {minus} deletion{}(-)", plural(minus));
+        text.extend_from_slice(count.as_bytes());
     }
-    line.push('\n');
-    text.extend_from_slice(line.as_bytes());
+    text.push(b'\n');
 }

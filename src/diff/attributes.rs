@@ -302,9 +302,9 @@ fn star(whole: &[u8], at: usize, text: &[u8]) -> bool {
     let stars = whole[at..].iter().take_while(|&&byte| byte == b'*').count();
     let next = at + stars;
     let after = &whole[next..];
-    let starts = at == 0 || whole[at - 1] == b'/';
-    let ends = after.is_empty() || after.starts_with(b"/") || after.starts_with(b"\\/");
-    let deep = stars > 1 && starts && ends;
+    let at_start = at == 0 || whole[at - 1] == b'/';
+    let at_end = after.is_empty() || after.starts_with(b"/") || after.starts_with(b"\\/");
+    let deep = stars > 1 && at_start && at_end;
     // `**/` also means no directory at all.
     if deep && after.starts_with(b"/") && wildcard_at(whole, next + 1, text) {
         return true;

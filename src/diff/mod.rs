@@ -144,16 +144,16 @@ pub fn of_file(
         }
         (Some(old), Some(new)) => (modified(old, new), {
             let head = modified_head(old, new);
-            patch_text(path, head, [true, true], &found)
+            patch_text(path, &head, [true, true], &found)
         }),
         (None, Some(new)) => (Change::Added { mode: new.mode }, {
             let head = format!("new file mode {:06o}\n", new.mode) + &index_line(None, Some(new));
-            patch_text(path, head, [false, true], &found)
+            patch_text(path, &head, [false, true], &found)
         }),
         (Some(old), None) => (Change::Deleted { mode: old.mode }, {
             let head =
                 format!("deleted file mode {:06o}\n", old.mode) + &index_line(Some(old), None);
-            patch_text(path, head, [true, false], &found)
+            patch_text(path, &head, [true, false], &found)
         }),
         (None, None) => anyhow::bail!("a file that is on neither side has no diff"),
     };
@@ -261,7 +261,7 @@ fn index_line(old: Option<&Version>, new: Option<&Version>) -> String {
 }
 
 /// A whole patch; `sides` says on which side the file is.
-fn patch_text(path: &BStr, head: String, sides: [bool; 2], hunks: &Hunks) -> Vec<u8> {
+fn patch_text(path: &BStr, head: &str, sides: [bool; 2], hunks: &Hunks) -> Vec<u8> {
     let names = ["a/", "b/"].map(|prefix| path::quoted_with(prefix, path));
     let mut text = [b"diff --git ", &names[0][..], b" ", &names[1], b"\n"].concat();
     text.extend_from_slice(head.as_bytes());

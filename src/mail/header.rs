@@ -45,11 +45,11 @@ pub(super) fn mailbox(label: &str, name: &str, email: &str) -> String {
 pub(super) fn mailboxes(label: &str, list: &[super::Mailbox]) -> String {
     let mut lines = String::new();
     for (at, mailbox) in list.iter().enumerate() {
-        lines += &if at == 0 {
-            format!("{label}: ")
+        if at == 0 {
+            lines.extend([label, ": "]);
         } else {
-            format!(",\n{}", " ".repeat(label.len() + 2))
-        };
+            lines.extend([",\n", &" ".repeat(label.len() + 2)]);
+        }
         push_mailbox(&mut lines, &mailbox.name, &mailbox.email);
     }
     if !list.is_empty() {
@@ -81,7 +81,7 @@ fn push_mailbox(line: &mut String, name: &str, email: &str) {
     if width < last_line(line) + " <>".len() + email.len() {
         line.push('\n');
     }
-    line.push_str(&format!(" <{email}>"));
+    line.extend([" <", email, ">"]);
 }
 
 /// `Subject: TAG text`, folded, with its newline.
@@ -196,7 +196,7 @@ fn push_encoded(line: &mut String, text: &str, place: Place) {
         let encode = bytes.len() > 1 || is_special(bytes[0], place);
         let length = if encode { 3 * bytes.len() } else { 1 };
         if column + length + "?=".len() > ENCODED_WIDTH {
-            line.push_str(&format!("?=\n {START}"));
+            line.extend(["?=\n ", START]);
             column = 1 + START.len();
         }
         if encode {

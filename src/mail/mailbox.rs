@@ -20,7 +20,7 @@ impl Mailbox {
     /// Reads `Name <address>` or a bare address.
     pub fn parse(text: &str) -> Result<Self> {
         let (name, email) = match text.split_once('<') {
-            Some((name, rest)) => (name.trim(), rest.trim_end().strip_suffix('>')),
+            Some((name, rest)) => (name.trim_matches(' '), rest.trim_end().strip_suffix('>')),
             None => ("", Some(text.trim())),
         };
         // git takes these out of an identity (`ident.c`, `strbuf_addstr_without_crud`).

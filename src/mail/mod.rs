@@ -142,11 +142,12 @@ pub fn compose(cover: Option<&Cover>, patches: &[Patch], options: &Options) -> R
     Ok(mails)
 }
 
-/// One mbox of all mails, as `git format-patch --stdout` writes. No line needs a `>`: mails with a
-/// `From ` line in their text are refused by [`compose`].
+/// One mbox of all mails, as `git format-patch --stdout` writes: one more blank line between two. No line needs a
+/// `>`: mails with a `From ` line in their text are refused by [`compose`].
 #[must_use]
 pub fn mbox(mails: &[Mail]) -> Vec<u8> {
-    mails.iter().flat_map(|mail| &mail.bytes).copied().collect()
+    let mails: Vec<&[u8]> = mails.iter().map(|mail| &mail.bytes[..]).collect();
+    mails.join(&b'\n')
 }
 
 impl ChangeId {
@@ -298,11 +299,7 @@ impl Series<'_> {
         let mut bytes = self.headers(&letter)?;
         bytes.extend_from_slice(in_body.as_bytes());
         bytes.extend_from_slice(body.as_bytes());
-        bytes.extend_from_slice(if body.is_empty() {
-            b"\n---\n"
-        } else {
-            b"---\n"
-        });
+        bytes.extend_from_slice(b"---\n");
         if !patch.notes.is_empty() {
             push_paragraph(&mut bytes, &patch.notes);
         }
@@ -322,11 +319,11 @@ impl Series<'_> {
     fn headers(&self, letter: &Letter<'_>) -> Result<Vec<u8>> {
         let mut lines = format!("From {} Mon Sep 17 00:00:00 2001\n", letter.commit.id);
         if let Some(id) = self.message_id(letter.number) {
-            lines += &format!("Message-ID: {id}\n");
+            lines.extend(["Message-ID: ", &id, "\n"]);
         }
         let first = usize::from(self.cover.is_none());
         if let Some(id) = self.message_id(first).filter(|_| letter.number != first) {
-            lines += &format!("In-Reply-To: {id}\nReferences: {id}\n");
+            lines.extend(["In-Reply-To: ", &id, "\nReferences: ", &id, "\n"]);
         }
         lines += &header::mailbox("From", &letter.from.0, &letter.from.1);
         lines += &header::date(letter.when)?;
@@ -385,7 +382,7 @@ impl Series<'_> {
         }
         let mut text = String::new();
         for (name, patches) in authors {
-            text += &format!("{name} ({}):\n", patches.len());
+            text.extend([&name, " (", &patches.len().to_string(), "):\n"]);
             for patch in patches {
                 let message = patch.commit.message.to_str_lossy();
                 text.push_str("  ");

@@ -36,14 +36,14 @@ pub(super) fn refuse(cover: Option<&Cover>, patches: &[Patch], options: &Options
 pub fn damage(cover: Option<&Cover>, patches: &[Patch], options: &Options) -> Vec<Finding> {
     let mut found = Found::default();
     if let Some(cover) = cover {
-        found.patch = "cover letter".to_owned();
+        found.patch = String::from("cover letter");
         found.cover(cover);
     }
     for patch in patches {
         found.patch = format!("patch `{}`", shown_text(patch.name.as_bytes()));
         found.patch(patch, options);
     }
-    found.patch = "series".to_owned();
+    found.patch = String::from("series");
     found.options(options);
     found.list
 }
@@ -188,8 +188,10 @@ impl Found {
                 let fix = "remove it";
                 self.add("trailing-blank", part, at, what, fix);
             }
-            let is_control = |char: char| char.is_control() && !matches!(char, '\t' | '\r' | '\0');
-            if line.chars().any(is_control) {
+            // A NUL or a carriage return at the end has been found by now.
+            let rest = line.strip_suffix(b"\r").unwrap_or(line);
+            let is_control = |char: char| char.is_control() && !matches!(char, '\t' | '\0');
+            if rest.chars().any(is_control) {
                 let what = "a control character";
                 let fix = "write it as text";
                 self.add("control-character", part, at, what, fix);
@@ -232,10 +234,14 @@ impl Found {
             return self.add("author-survives", &Part::Author, None, what, fix);
         };
         let in_body = sender.is_some_and(|sender| sender.name != name || sender.email != email);
-        self.mailbox(name, email, in_body);
-        if name.is_empty() {
-            let what = "the author has no name";
-            self.add("author-survives", &Part::Author, None, what, fix);
+        self.address(email);
+        if recovered(name, in_body).as_deref() != Some(name) || name.is_empty() {
+            let what = format!(
+                "git loses a part of the name `{}`",
+                shown_text(name.as_bytes())
+            );
+            let fix = "leave out quotes, parentheses, `@`, `<`, `>` and punctuation at the ends; at most 60 bytes";
+            self.add("author-survives", &Part::Author, None, &what, fix);
         }
         if !(0..LAST_TIME).contains(&author.time) || author.offset.abs() >= 24 * 60 {
             let what = "the author's date is before 1970 or after 2099, or its zone is no zone";
@@ -244,26 +250,23 @@ impl Found {
         }
     }
 
-    fn mailbox(&mut self, name: &str, email: &str, in_body: bool) {
+    fn address(&mut self, email: &str) {
         if !is_address(email) {
             let what = format!("`{}` is no mail address", shown_text(email.as_bytes()));
             let fix = "write a plain `user@host`";
             self.add("address", &Part::Author, None, &what, fix);
-        }
-        if !name.is_empty() && recovered(name, in_body).as_deref() != Some(name) {
-            let what = format!(
-                "git loses a part of the name `{}`",
-                shown_text(name.as_bytes())
-            );
-            let fix = "leave out quotes, parentheses, `@`, `<`, `>` and punctuation at the ends; at most 60 bytes";
-            self.add("author-survives", &Part::Author, None, &what, fix);
         }
     }
 
     fn options(&mut self, options: &Options) {
         let people = options.sender.iter().chain(&options.to).chain(&options.cc);
         for Mailbox { name, email } in people {
-            self.mailbox(name, email, false);
+            self.address(email);
+            if name.contains(char::is_control) || *name != collapse(name) {
+                let what =
+                    "a recipient's or the sender's name has control characters or odd blanks";
+                self.add("address", &Part::Options, None, what, "write it plainly");
+            }
         }
         self.text(&Part::Options, options.signature.as_bytes());
         let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
@@ -294,8 +297,18 @@ fn cut(line: &[u8]) -> Option<&'static str> {
 /// What `git mailinfo` takes for a header at the start of the text (`check_inbody_header`).
 fn is_in_body_header(line: &[u8]) -> bool {
     let lower = line.to_ascii_lowercase();
-    let starts = [&b"from:"[..], b"subject:", b"date:", b">from ", b"[patch]"];
+    let starts = [&b"from:"[..], b"subject:", b"date:"];
+    let tag = line.strip_prefix(b"[PATCH]").and_then(<[u8]>::first);
     starts.iter().any(|start| lower.starts_with(start))
+        || tag.is_some_and(u8::is_ascii_whitespace)
+        || line.strip_prefix(b">From ").is_some_and(is_separator)
+}
+
+/// The rest of the line that begins a mail of `git format-patch`.
+fn is_separator(rest: &[u8]) -> bool {
+    rest.split_at_checked(40).is_some_and(|(id, rest)| {
+        id.iter().all(u8::is_ascii_hexdigit) && rest == b" Mon Sep 17 00:00:00 2001"
+    })
 }
 
 /// The name that `git mailinfo` and then git's own tidying of names make of what we write; `None` where
@@ -318,7 +331,7 @@ fn recovered(name: &str, in_body: bool) -> Option<String> {
     if plain.len() > LONGEST_NAME || plain.contains(['@', '<', '>']) {
         return None;
     }
-    let is_crud = |char: char| char <= ' ' || ".,:;<>\"\\'".contains(char);
+    let is_crud = |char: char| char <= ' ' || ",:;<>\"\\'".contains(char);
     Some(plain.trim_matches(is_crud).to_owned())
 }
 
@@ -357,4 +370,62 @@ fn is_address(email: &str) -> bool {
         !user.is_empty() && !host.is_empty() && !host.contains('@') && !email.ends_with(['.', '\''])
     }) && email.bytes().all(is_plain)
         && !email.starts_with(['.', '\''])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &[u8]) -> Vec<&'static str> {
+        let mut found = Found::default();
+        found.text(&Part::Message, text);
+        found.list.iter().map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn every_byte_that_mail_cannot_carry_is_found() {
+        assert_eq!(found("plain, tab\tand ünï\n".as_bytes()), [""; 0]);
+        assert_eq!(found(b"a\0b\n"), ["nul"]);
+        assert_eq!(found(b"a\r\n"), ["carriage-return"]);
+        assert_eq!(found(b"a\x1b[31m\n"), ["control-character"]);
+        assert_eq!(found(b"a\rb\n"), ["control-character"]);
+        assert_eq!(found(b"x\nFrom here on\n"), ["mbox-from"]);
+        assert_eq!(found(b"a \n"), ["trailing-blank"]);
+        assert_eq!(found(&[b'x'; 998]), [""; 0]);
+        assert_eq!(found(&[b'x'; 999]), ["line-length"]);
+    }
+
+    #[test]
+    fn notes_that_look_like_a_patch_are_found() {
+        for line in [
+            "---",
+            "--- a/f",
+            "+++ b/f",
+            "@@ -1 +1 @@",
+            "diff --git a/f b/f",
+        ] {
+            let mut found = Found::default();
+            found.notes(&format!("fine\n{line}\n"));
+            assert_eq!(found.list.len(), 1, "{line}");
+            assert_eq!(found.list[0].line, Some(2));
+        }
+    }
+
+    #[test]
+    fn only_plain_addresses_pass() {
+        assert!(is_address("a.b+c@example.org"));
+        for wrong in [
+            "",
+            "a",
+            "a@",
+            "@b",
+            "a b@c",
+            "a@b@c",
+            "<a@b>",
+            "ü@b",
+            "a@b\nX: y",
+        ] {
+            assert!(!is_address(wrong), "{wrong}");
+        }
+    }
 }

@@ -1,0 +1,5 @@
+//! Integration tests: one binary, a module for each part.
+
+mod diff;
+mod mail;
+mod scratch;
