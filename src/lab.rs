@@ -98,6 +98,24 @@ impl Lab {
         Ok(run)
     }
 
+    /// A directory called `name` that holds these files; it appears whole or not at all.
+    pub fn keep<'a>(&self, name: &str, files: impl Iterator<Item = (&'a Path, &'a [u8])>) -> Result<PathBuf> {
+        let dir = self.root.join(name);
+        let _lock = self.lock(&dir)?;
+        if dir.is_dir() {
+            return Ok(dir);
+        }
+        let partial = dir.with_extension("partial");
+        remove_dir(&partial)?;
+        for (path, bytes) in files {
+            let file = partial.join(path);
+            let parent = file.parent().unwrap_or(&partial);
+            fs::create_dir_all(parent).and_then(|()| fs::write(&file, bytes)).with_context(|| not_written(&file))?;
+        }
+        fs::rename(&partial, &dir).with_context(|| not_written(&dir))?;
+        Ok(dir)
+    }
+
     /// The source of `tree_id`, exported once: never write to it. `progress` hears of files done and of all.
     pub fn source(
         &self,

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod debian;
 pub mod diff;
 pub mod diffstat;
+pub mod doctor;
 pub mod edit;
 pub mod error;
 pub mod exec;

@@ -17,7 +17,7 @@ mod scratch;
 mod section;
 pub mod settings;
 mod subject;
-mod toolchain;
+pub(crate) mod toolchain;
 mod warnings;
 
 use std::fmt;
@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Exit;
 
-pub use run::{Event, Options, check};
+pub use equality::harness_directory;
+pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
 
 /// The gates, in the order of a report.

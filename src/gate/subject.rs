@@ -11,9 +11,11 @@ use bstr::{BString, ByteSlice};
 
 use super::scratch::Scratch;
 use super::settings::Settings;
+use crate::diff::{self, FileDiff, Labels};
 use crate::error::Refusal;
 use crate::exec::Task;
 use crate::lab::{Files, safe_path};
+use crate::mail::{self, Letters, Mailbox};
 use crate::repo::{Base, Commit, ObjectId, Repo};
 
 /// A series to prove.
@@ -29,6 +31,8 @@ pub struct Subject {
     pub patches: Vec<Patch>,
     /// The mails as they would be sent; a cover letter has no patch.
     pub mails: Vec<Mail>,
+    /// The same as data, for the rules about their words.
+    pub letters: Letters,
     /// The recipe's `[check]`.
     pub settings: Settings,
     /// Where the harness that the settings name was found.
@@ -82,6 +86,7 @@ impl Subject {
             commits.push((name, commit));
         }
         paths.iter().try_for_each(|path| safe_path(path.as_bstr()))?;
+        let letters = letters(repo, &base, &commits, &mails)?;
         let patches = commits.into_iter().map(|(name, commit)| {
             let files = files(repo, commit.tree_id, &paths)?;
             Ok(Patch { name, commit, files })
@@ -92,6 +97,7 @@ impl Subject {
             patches: patches.collect::<Result<_>>()?,
             base,
             mails,
+            letters,
             settings,
             harness: None,
         })
@@ -160,6 +166,50 @@ impl Subject {
     pub(super) fn mail(&self, number: usize) -> Option<&Mail> {
         self.mails.iter().find(|mail| mail.number == number)
     }
+}
+
+/// What the mails say, as far as it can be read back from them; the messages are the commits' own.
+fn letters(repo: &Repo, base: &Base, commits: &[(String, Commit)], mails: &[Mail]) -> Result<Letters> {
+    let labels = Labels::of(base.tree_id);
+    let mut before = base.tree_id;
+    let mut patches = Vec::new();
+    for (name, commit) in commits {
+        let files = diff::between(repo, before, commit.tree_id, &labels)?;
+        before = commit.tree_id;
+        patches.push(mail::Patch { name: name.clone(), commit: commit.clone(), files, notes: String::new() });
+    }
+    let first = mails.first().map_or(&[][..], |mail| &mail.bytes);
+    let value = |name: &str| {
+        let prefix = format!("{name}: ");
+        let line = first.lines().find_map(|line| line.strip_prefix(prefix.as_bytes()));
+        line.map(|value| value.to_str_lossy().into_owned())
+    };
+    let mailboxes = |name| {
+        let text = value(name).unwrap_or_default();
+        text.split(',').filter_map(|one| Mailbox::parse(one.trim()).ok()).collect()
+    };
+    let options = mail::Options {
+        to: mailboxes("To"),
+        cc: mailboxes("Cc"),
+        base_commit: value("base-commit").and_then(|id| id.parse().ok()),
+        change_id: value("change-id").and_then(|id| mail::ChangeId::parse(&id).ok()),
+        ..mail::Options::default()
+    };
+    let cover = mails.iter().find(|mail| mail.number == 0);
+    let files = diff::between(repo, base.tree_id, before, &labels)?;
+    Ok(Letters { cover: cover.map(|mail| read_cover(mail, files)), patches, options })
+}
+
+/// A cover letter's own words: its subject without the bracket, and its text up to the list of patches.
+fn read_cover(mail: &Mail, files: Vec<FileDiff>) -> mail::Cover {
+    let (head, body) = mail.bytes.split_once_str("\n\n").unwrap_or((&mail.bytes, b""));
+    let head = head.to_str_lossy().replace("\n ", " ");
+    let subject = head.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
+    let subject = subject.split_once("] ").map_or(subject, |(_, subject)| subject);
+    let is_list = |line: &&[u8]| line.ends_with(b"):") && line.contains(&b'(');
+    let blurb: Vec<_> = body.lines().take_while(|line| !is_list(line) && *line != b"-- ").collect();
+    let blurb = bstr::join("\n", blurb).to_str_lossy().trim().to_owned();
+    mail::Cover { subject: subject.to_owned(), blurb, files, notes: String::new() }
 }
 
 fn files(repo: &Repo, tree_id: ObjectId, paths: &BTreeSet<BString>) -> Result<Files> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
+use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -16,6 +17,9 @@ use crate::gate::build::{Bench, Trouble, flat};
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;
 use crate::exec::Task;
+use crate::lab::Lab;
+
+static HARNESS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/harness");
 
 /// `harness.toml`.
 #[derive(Debug, Clone, Deserialize)]
@@ -64,6 +68,26 @@ pub(super) struct Variant {
 
 /// Calls that sanitisers put into objects.
 const SANITIZERS: [&str; 7] = ["asan", "kasan", "kcsan", "tsan", "msan", "ubsan", "sanitizer"];
+
+/// The directory of the harness that `equality` names: beside the series, in the current project, or the one in this binary,
+/// which is written into `lab`.
+pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBuf> {
+    let places = [series.join(&equality.harness), equality.harness.clone()];
+    if let Some(place) = places.into_iter().find(|place| place.join("harness.toml").is_file()) {
+        return place.canonicalize().with_context(|| unreadable(&place));
+    }
+    if equality.harness != Path::new("harness") {
+        return Err(unreadable(&equality.harness).into());
+    }
+    let mut digest = Sha256::new();
+    for file in HARNESS.files() {
+        digest.update(file.path().as_os_str().as_encoded_bytes());
+        digest.update(file.contents());
+    }
+    let name: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let files = HARNESS.files().map(|file| (file.path(), file.contents()));
+    lab.keep(&format!("harness-{name}"), files)
+}
 
 /// A digest of all files of a harness.
 pub(super) fn digest(dir: &Path) -> Result<String> {

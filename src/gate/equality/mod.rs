@@ -21,6 +21,8 @@ use crate::error::Refusal;
 use crate::exec::{End, Task};
 use harness::{Harness, Variant};
 
+pub use harness::directory as harness_directory;
+
 /// Longer than a run takes under an emulator.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
