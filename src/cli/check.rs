@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[command(flatten)]
     letters: LetterArgs,
     #[command(flatten)]
-    gates: command::Args,
+    gates: command::GateArgs,
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {

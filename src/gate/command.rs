@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Options of `reroll check` that say what is run and how it is reported.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct GateArgs {
     /// Run only these gates
     #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]
     gates: Vec<Name>,
@@ -37,7 +37,7 @@ pub struct Args {
     junit: Option<PathBuf>,
 }
 
-impl Args {
+impl GateArgs {
     fn options(&self) -> Options {
         Options {
             gates: self.gates.clone(),
@@ -50,7 +50,7 @@ impl Args {
 }
 
 /// Runs the gates on `subject` and prints what they found.
-pub fn run(subject: &Subject, args: &Args, lab: &Lab, ui: Ui) -> Result<Report> {
+pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
     let board = ui.board();
     let report = check(subject, &args.options(), lab, &|event| match event {
         Event::Step { task, what, done, total } => board.step(task, what, done, total),

@@ -168,9 +168,9 @@ impl Linker<'_> {
                 objects.push(step!(self.variant(&variant.name, object)));
             }
         }
-        let mut undefined = step!(self.symbols(&objects, "-u"));
+        let mut undefined = step!(self.symbols(&objects, &["-u"]));
         objects.extend(step!(self.helpers(&undefined)));
-        undefined.extend(step!(self.symbols(&objects, "-u")));
+        undefined.extend(step!(self.symbols(&objects, &["-u"])));
         let table = self.work.join("variants.c");
         write(&table, &table_text(&self.harness.manifest.table, variants))?;
         let stubs = self.work.join("sanitizer.S");
@@ -217,12 +217,12 @@ impl Linker<'_> {
             step!(self.run(Task::new(objtool).arg("--hacks=jump_label").arg(&copy), "objtool does not take the object"));
         }
         let entry = &self.spec.entry;
-        let task = Task::new(self.configuration.binutil("objcopy"))
-            .arg(format!("--redefine-sym={entry}=init_{name}"))
-            .arg(format!("--keep-global-symbol=init_{name}"))
-            .arg(&copy);
-        step!(self.run(task, "objcopy does not take the object"));
-        let seen = step!(self.symbols(std::slice::from_ref(&copy), "--defined-only"));
+        // One after the other: GNU's objcopy keeps symbols by their new names, LLVM's by the old ones.
+        for flag in [format!("--redefine-sym={entry}=init_{name}"), format!("--keep-global-symbol=init_{name}")] {
+            let task = Task::new(self.configuration.binutil("objcopy")).arg(flag).arg(&copy);
+            step!(self.run(task, "objcopy does not take the object"));
+        }
+        let seen = step!(self.symbols(std::slice::from_ref(&copy), &["-g", "--defined-only"]));
         if !seen.contains(&format!("init_{name}")) {
             let reason = format!("the object has no function `{entry}`");
             return Ok(Err(Trouble { reason, lines: Vec::new(), log: self.log.clone() }));
@@ -231,8 +231,8 @@ impl Linker<'_> {
     }
 
     /// The names that `nm` lists.
-    fn symbols(&self, objects: &[PathBuf], which: &str) -> Step<Vec<String>> {
-        let task = Task::new(self.configuration.binutil("nm")).arg(which).args(objects);
+    fn symbols(&self, objects: &[PathBuf], which: &[&str]) -> Step<Vec<String>> {
+        let task = Task::new(self.configuration.binutil("nm")).args(which).args(objects);
         let text = step!(self.run(task, "nm does not take the object"));
         let last = |line: &[u8]| line.rsplit_once_str(" ").map(|(_, name)| name.to_str_lossy().into_owned());
         Ok(Ok(text.lines().filter(|line| !line.ends_with(b":")).filter_map(last).collect()))
@@ -245,7 +245,7 @@ impl Linker<'_> {
         for helper in needed {
             for object in &self.spec.with {
                 let object = self.bench.dir.kept(0).join(flat(object));
-                if !object.is_file() || !step!(self.symbols(std::slice::from_ref(&object), "--defined-only")).contains(helper) {
+                if !object.is_file() || !step!(self.symbols(std::slice::from_ref(&object), &["-g", "--defined-only"])).contains(helper) {
                     continue;
                 }
                 let copy = self.work.join(format!("helper-{helper}.o"));
