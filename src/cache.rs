@@ -156,27 +156,47 @@ impl Cache {
         let lock = self.lock(ui)?;
         self.init()?;
         self.tidy()?;
+        let added = self.import(name, source, options, &lock, ui);
+        if added.is_err() {
+            // The error that came first is the one to tell.
+            let _ = self.tidy();
+        }
+        added
+    }
+
+    fn import(
+        &self,
+        name: &str,
+        source: &Source,
+        options: AddOptions,
+        lock: &File,
+        ui: Ui,
+    ) -> Result<Added> {
+        let repo = self.repo_path();
         match source {
             Source::Directory(path) => {
-                let commit_id = import::directory(&self.repo_path(), path, ui)?;
-                self.name(name, commit_id, options)
+                let commit_id = import::directory(&repo, path, ui)?;
+                let named = self.name(name, commit_id, options);
+                if named.is_err() {
+                    self.delete_ref(IMPORT_REF)?;
+                    self.repack()?;
+                }
+                named
             }
             Source::File(path) => {
-                let origin = Origin::Digest(digest(path, ui)?);
+                let sha256 = digest(path, ui)?;
+                let origin = Origin::Digest(sha256.clone());
                 self.add_file(name, &origin, options, || {
-                    import::file(&self.repo_path(), path, &origin, ui)
+                    import::file(&repo, path, &origin, &sha256, ui)
                 })
             }
             Source::Debian(wanted) => {
-                let apt = self.apt(&lock, ui)?;
+                let apt = self.apt(lock, ui)?;
                 let package = apt.find(wanted, options.refresh)?;
-                let origin = Origin::Package {
-                    id: package.id.clone(),
-                    sha256: package.sha256.clone(),
-                };
+                let origin = Origin::Package(package.id.clone());
                 let added = self.add_file(name, &origin, options, || {
-                    let path = apt.download(&package)?;
-                    import::file(&self.repo_path(), &path, &origin, ui)
+                    let got = apt.download(&package)?;
+                    import::file(&repo, &got.path, &origin, &got.sha256, ui)
                 })?;
                 apt.tidy()?;
                 Ok(added)
@@ -213,10 +233,7 @@ impl Cache {
         let old = repo.reference(&tag)?;
         let state = match old {
             Some(old) if old == commit_id => State::Unchanged,
-            Some(_) if !options.force => {
-                self.delete_ref(IMPORT_REF)?;
-                return Err(taken(name));
-            }
+            Some(_) if !options.force => return Err(taken(name)),
             Some(_) => State::Replaced,
             None => State::New,
         };

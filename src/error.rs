@@ -95,11 +95,39 @@ impl std::error::Error for Refusal {}
 /// The refusal in `error`'s chain, if any: the outermost one.
 #[must_use]
 pub fn refusal(error: &anyhow::Error) -> Option<&Refusal> {
-    error.chain().find_map(|cause| cause.downcast_ref())
+    // A refusal that was attached as context is seen by `anyhow` only: in the chain, its type is hidden.
+    let attached = error.downcast_ref();
+    attached.or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
 }
 
 /// What the process exits with for `error`; an error without a [`Refusal`] is a bug.
 #[must_use]
 pub fn exit_of(error: &anyhow::Error) -> Exit {
     refusal(error).map_or(Exit::Bug, |refusal| refusal.exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_found_wherever_it_was_attached() {
+        let itself = anyhow::Error::new(Refusal::tool("x"));
+        let context = anyhow!("cause").context(Refusal::tool("x"));
+        let below = Err::<(), _>(anyhow!("cause").context(Refusal::tool("x"))).context("more");
+        let both = anyhow::Error::new(Refusal::usage("y")).context(Refusal::tool("x"));
+        let below_itself = anyhow::Error::new(Refusal::tool("x")).context("more");
+        for error in [
+            itself,
+            context,
+            below.expect_err("an error"),
+            both,
+            below_itself,
+        ] {
+            assert_eq!(exit_of(&error), Exit::Tool, "{error:#}");
+        }
+        assert_eq!(exit_of(&anyhow!("x")), Exit::Bug);
+    }
 }

@@ -200,7 +200,7 @@ impl Task {
     /// Runs it while `write`, on this thread, feeds its standard input. The child is killed at once when `write`
     /// fails; a child that fails is an error that quotes its standard error.
     pub fn feed<T>(mut self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-        let what = format!("{:?}", self.program);
+        let what = format!("`{}`", self.program.display());
         self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -240,7 +240,7 @@ impl Task {
 
     /// Runs it and returns its standard output; a failure is an error that quotes its standard error.
     pub fn output(self) -> Result<Vec<u8>> {
-        let what = format!("{:?}", self.program);
+        let what = format!("`{}`", self.program.display());
         let output = self.run()?;
         if output.exit.success() {
             return Ok(output.stdout);

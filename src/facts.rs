@@ -139,7 +139,7 @@ fn statement(
 ) -> Result<(bool, String)> {
     let pattern = Pattern::parse(written)
         .map_err(|error| Refusal::usage(format!("{}: {error}", spec.place)))?;
-    let functions = source.functions_named(function);
+    let functions = source.functions_named(function)?;
     let [function] = functions.as_slice() else {
         return Err(Refusal::drift(format!(
             "`{file}` defines `{function}()` {} times; the fact `{}` needs one",
@@ -149,7 +149,7 @@ fn statement(
         .hint(format!("say where to look now at {}", spec.place))
         .into());
     };
-    let found = pattern.find(source, source.block(&function.body)?);
+    let found = pattern.find(source, function.block()?);
     let line = source.line(found.first().map_or(function.start, |found| found.start));
     let text = found
         .first()
@@ -179,7 +179,7 @@ fn function(files: &mut dyn Files, paths: &[String], name: &str) -> Result<(bool
         let Some(source) = mentioned.then(|| files.source(path)).transpose()?.flatten() else {
             continue;
         };
-        if let Some(function) = source.functions_named(name).first() {
+        if let Some(function) = source.functions_named(name)?.first() {
             let line = source.line(function.start);
             return Ok((
                 true,

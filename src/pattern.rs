@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use anyhow::{Result, anyhow};
 use bstr::ByteSlice;
-use tree_sitter::Node;
+use tree_sitter::{Node, Tree};
 
-use crate::syntax::{Source, Statement, block_children};
+use crate::syntax::{Source, Statement, block_children, parse};
 
 const BEFORE: &str = "void pattern(void)\n{\n";
 const AFTER: &str = "\n}\n";
@@ -21,7 +21,7 @@ const AFTER: &str = "\n}\n";
 pub struct Pattern {
     written: String,
     source: Source,
-    body: Range<usize>,
+    tree: Tree,
 }
 
 impl std::fmt::Debug for Pattern {
@@ -47,14 +47,14 @@ pub struct Match {
 impl Pattern {
     /// Reads a snippet. An error says in a few words what is wrong with it.
     pub fn parse(written: &str) -> Result<Self> {
-        let source = Source::parse(format!("{BEFORE}{written}{AFTER}").into_bytes())?;
-        let body = BEFORE.len() - 1..source.text().len() - AFTER.len() + 1;
+        let source = Source::new(format!("{BEFORE}{written}{AFTER}").into_bytes());
+        let tree = parse(source.text(), 0)?;
         let pattern = Self {
             written: written.to_owned(),
             source,
-            body,
+            tree,
         };
-        if pattern.source.root().has_error() || pattern.nodes().is_empty() {
+        if pattern.tree.root_node().has_error() || pattern.nodes().is_empty() {
             return Err(anyhow!(
                 "`{written}` is no C statement; one that stands for statements needs its `;` (`$$$BODY;`)"
             ));
@@ -82,10 +82,9 @@ impl Pattern {
 
     /// The top nodes of the snippet.
     fn nodes(&self) -> Vec<Node<'_>> {
-        let block = self
-            .source
-            .root()
-            .descendant_for_byte_range(self.body.start, self.body.end);
+        let end = self.source.text().len() - AFTER.len() + 2;
+        let root = self.tree.root_node();
+        let block = root.descendant_for_byte_range(BEFORE.len() - 2, end);
         let block = block.filter(|node| node.kind() == "compound_statement");
         let children = block.map(block_children).unwrap_or_default();
         children
@@ -248,13 +247,9 @@ impl Matcher<'_> {
         if name.starts_with('_') {
             return true;
         }
-        match self.captures.get(name) {
-            Some(earlier) => self.file.text()[earlier.clone()] == self.file.text()[range],
-            None => {
-                self.captures.insert(name.to_owned(), range);
-                true
-            }
-        }
+        let text = &self.file.text()[range.clone()];
+        let earlier = self.captures.entry(name.to_owned()).or_insert(range);
+        self.file.text()[earlier.clone()] == *text
     }
 }
 
@@ -285,11 +280,11 @@ mod tests {
     use super::*;
 
     fn find(pattern: &str, body: &str) -> Vec<BTreeMap<String, String>> {
-        let file = Source::parse(format!("void f(void)\n{{\n{body}\n}}\n").into_bytes()).unwrap();
-        let function = &file.functions()[0];
+        let file = Source::new(format!("void f(void)\n{{\n{body}\n}}\n").into_bytes());
+        let function = &file.functions().unwrap()[0];
         let matches = Pattern::parse(pattern)
             .unwrap()
-            .find(&file, file.block(&function.body).unwrap());
+            .find(&file, function.block().unwrap());
         let text = |range: &Range<usize>| file.slice(range.clone()).to_string();
         matches
             .iter()

@@ -554,7 +554,7 @@ impl Signature {
 /// The id that git gives a blob with this content.
 #[must_use]
 pub fn blob_id(bytes: &[u8]) -> ObjectId {
-    ObjectId::hash_object(ObjectType::Blob, bytes).unwrap_or_else(|_| ObjectId::ZERO_SHA1)
+    ObjectId::hash_object(ObjectType::Blob, bytes).unwrap_or(ObjectId::ZERO_SHA1)
 }
 
 /// One entry of a tree object, borrowed from its bytes.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use bstr::ByteSlice;
 use tree_sitter::Node;
 
-use crate::pattern::Captures;
+use crate::pattern::{Captures, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
 use crate::syntax::{Function, Source, Statement, block_children};
 
@@ -59,7 +59,7 @@ pub fn divide(
         mismatches: Vec::new(),
     };
     division.parameters(function);
-    match source.block(&function.body) {
+    match function.block() {
         Ok(block) => division.block(
             &block_children(block),
             &spec.parts,
@@ -120,7 +120,7 @@ impl Division<'_> {
                     .entry(&part.name)
                     .or_default()
                     .push((statement, captures)),
-                None => continue,
+                None => {}
             }
         }
         for part in parts {
@@ -352,13 +352,25 @@ fn nearest(
         &part
             .patterns
             .iter()
-            .map(|pattern| pattern.written())
+            .map(Pattern::written)
             .collect::<Vec<_>>(),
         candidates,
     )
     .into_iter()
     .flat_map(|range| quote(source, file, &range))
     .collect()
+}
+
+/// The heads of the functions whose names resemble `name` most.
+#[must_use]
+pub fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
+    let functions = source
+        .layout()
+        .map(|(name, definition)| (name.to_string(), definition.head()));
+    let near = closest(&[name], functions);
+    near.into_iter()
+        .flat_map(|head| quote(source, file, &head))
+        .collect()
 }
 
 /// Of the candidates, the (at most three) that resemble one of the `wanted` texts most, the best first.

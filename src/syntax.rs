@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice};
-use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
+use tree_sitter::{Node, Parser, Point, Tree};
 
 /// Words that the kernel puts between a type and a function's name, and that the C grammar takes for part
 /// of the declaration (`include/linux/{init,compiler_types,compiler_attributes}.h`).
@@ -70,11 +70,36 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// One version of a C file: its bytes and its tree.
-#[derive(Clone)]
+/// One version of a C file: its bytes, and where its functions are.
+///
+/// Functions are found by the kernel's layout (the braces of a body stand in column 0), and each that is asked for is parsed
+/// by itself: what the parser cannot make sense of elsewhere in the file does not matter, and an edit costs the
+/// parsing of what it changed.
+#[derive(Debug, Clone)]
 pub struct Source {
     text: Vec<u8>,
-    tree: Tree,
+    definitions: Vec<Definition>,
+}
+
+/// Something that is laid out like a function definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// From the comment above it to the end of the line that closes it.
+    pub range: Range<usize>,
+    /// Where it starts, comment excluded.
+    pub start: usize,
+    /// Where its body's opening brace is.
+    open: usize,
+    /// Behind its body's closing brace.
+    end: usize,
+}
+
+impl Definition {
+    /// What stands in front of the body.
+    #[must_use]
+    pub fn head(&self) -> Range<usize> {
+        self.start..self.open
+    }
 }
 
 /// A function definition in a [`Source`]. Ranges are byte offsets.
@@ -90,6 +115,16 @@ pub struct Function {
     pub parameters: Vec<BString>,
     /// Between the braces of the body, braces excluded.
     pub body: Range<usize>,
+    /// Whether the parser made sense of all of it.
+    pub clean: bool,
+    tree: Tree,
+}
+
+impl Function {
+    /// The node of the body.
+    pub fn block(&self) -> Result<Node<'_>> {
+        block_in(&self.tree, &self.body).context("the body of a function is not where it was found")
+    }
 }
 
 /// Nodes of the statements of one block, in order, each with the place where its comments start.
@@ -102,30 +137,18 @@ pub struct Statement<'a> {
 }
 
 impl Source {
-    /// Parses a file from nothing.
-    pub fn parse(text: Vec<u8>) -> Result<Self> {
-        let tree = parse(&text, None)?;
-        Ok(Self { text, tree })
+    /// Reads a file.
+    #[must_use]
+    pub fn new(text: Vec<u8>) -> Self {
+        let definitions = definitions(&text);
+        Self { text, definitions }
     }
 
-    /// The same file with `range` replaced by `new`, parsed again where that can have changed anything.
-    pub fn replace(&self, range: Range<usize>, new: &[u8]) -> Result<Self> {
-        let mut text = Vec::with_capacity(self.text.len() + new.len());
-        text.extend_from_slice(&self.text[..range.start]);
-        text.extend_from_slice(new);
-        text.extend_from_slice(&self.text[range.end..]);
-        let mut old = self.tree.clone();
-        let new_end = range.start + new.len();
-        old.edit(&InputEdit {
-            start_byte: range.start,
-            old_end_byte: range.end,
-            new_end_byte: new_end,
-            start_position: point(&self.text, range.start),
-            old_end_position: point(&self.text, range.end),
-            new_end_position: point(&text, new_end),
-        });
-        let tree = parse(&text, Some(&old))?;
-        Ok(Self { text, tree })
+    /// The same file with `range` replaced by `new`.
+    #[must_use]
+    pub fn replace(&self, range: Range<usize>, new: &[u8]) -> Self {
+        let (before, behind) = (&self.text[..range.start], &self.text[range.end..]);
+        Self::new([before, new, behind].concat())
     }
 
     /// The bytes.
@@ -146,34 +169,68 @@ impl Source {
         line_of(&self.text, offset)
     }
 
-    /// The tree's root.
-    #[must_use]
-    pub fn root(&self) -> Node<'_> {
-        self.tree.root_node()
-    }
-
     /// Every function that is defined in the file, in order.
-    #[must_use]
-    pub fn functions(&self) -> Vec<Function> {
-        let mut found = Vec::new();
-        collect_functions(self, self.root(), &mut found);
-        found
+    pub fn functions(&self) -> Result<Vec<Function>> {
+        let parsed = self
+            .definitions
+            .iter()
+            .map(|definition| self.function(definition));
+        Ok(parsed
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// The functions named `name`.
-    #[must_use]
-    pub fn functions_named(&self, name: &str) -> Vec<Function> {
-        let mut found = self.functions();
-        found.retain(|function| function.name == name);
-        found
+    pub fn functions_named(&self, name: &str) -> Result<Vec<Function>> {
+        let mut found = Vec::new();
+        for definition in &self.definitions {
+            if self.text[definition.start..definition.open].contains_str(name) {
+                found.extend(
+                    self.function(definition)?
+                        .filter(|function| function.name == name),
+                );
+            }
+        }
+        Ok(found)
     }
 
-    /// The node of the block that `body` (see [`Function::body`]) is the inside of.
-    pub fn block(&self, body: &Range<usize>) -> Result<Node<'_>> {
-        self.root()
-            .descendant_for_byte_range(body.start.saturating_sub(1), body.end + 1)
-            .filter(|node| node.kind() == "compound_statement")
-            .context("the body of a function is not where it was found")
+    /// What is laid out like a function, by the word in front of its parameters.
+    pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
+        self.definitions.iter().map(|definition| {
+            let header = &self.text[definition.start..definition.open];
+            let name = header
+                .split(|&byte| byte == b'(')
+                .next()
+                .unwrap_or_default()
+                .trim_end();
+            let start = name
+                .iter()
+                .rposition(|&byte| !is_word(byte))
+                .map_or(0, |last| last + 1);
+            (name[start..].as_bstr(), definition)
+        })
+    }
+
+    /// Parses one definition; `None` where the parser does not see one function there.
+    fn function(&self, definition: &Definition) -> Result<Option<Function>> {
+        let text = &self.text[definition.start..definition.end];
+        let tree = parse(text, definition.start)?;
+        let body = definition.open + 1..definition.end - 1;
+        let Some(declarator) = only_function(&tree, &body) else {
+            return Ok(None);
+        };
+        let name = declarator.child_by_field_name("declarator");
+        Ok(name.map(|name| Function {
+            name: self.text[name.byte_range()].into(),
+            range: definition.range.clone(),
+            start: definition.start,
+            parameters: parameters(self, declarator),
+            clean: !tree.root_node().has_error(),
+            body,
+            tree: tree.clone(),
+        }))
     }
 
     /// The statements among the children of a block, in order.
@@ -227,10 +284,7 @@ impl Source {
 #[must_use]
 pub fn block_children(block: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = block.walk();
-    block
-        .children(&mut cursor)
-        .filter(|node| node.is_named())
-        .collect()
+    block.children(&mut cursor).filter(Node::is_named).collect()
 }
 
 /// The line that an offset lies in, counted from 1.
@@ -255,24 +309,60 @@ pub fn line_end(text: &[u8], offset: usize) -> usize {
         .map_or(text.len(), |newline| offset + newline + 1)
 }
 
-fn parse(text: &[u8], old: Option<&Tree>) -> Result<Tree> {
+/// The declarator of the function that a tree consists of, if its body is where the layout says.
+fn only_function<'a>(tree: &'a Tree, body: &Range<usize>) -> Option<Node<'a>> {
+    let root = tree.root_node();
+    let mut cursor = root.walk();
+    let mut found = root
+        .named_children(&mut cursor)
+        .filter(|node| node.kind() == "function_definition");
+    let (node, other) = (found.next()?, found.next());
+    let is_body = node.child_by_field_name("body") == block_in(tree, body);
+    let declarator = function_declarator(node.child_by_field_name("declarator")?);
+    declarator.filter(|_| is_body && other.is_none())
+}
+
+/// The compound statement whose inside is `body`.
+fn block_in<'a>(tree: &'a Tree, body: &Range<usize>) -> Option<Node<'a>> {
+    let root = tree.root_node();
+    let found = root.descendant_for_byte_range(body.start.saturating_sub(1), body.end + 1);
+    found.filter(|node| node.kind() == "compound_statement")
+}
+
+/// Parses a piece of a file that starts at `offset`; the nodes have the file's offsets.
+pub(crate) fn parse(text: &[u8], offset: usize) -> Result<Tree> {
     let blanked = blank_attributes(text);
+    let end = offset + text.len();
     PARSER.with_borrow_mut(|parser| {
         if parser.is_none() {
             let mut new = Parser::new();
-            new.set_language(&tree_sitter_c::LANGUAGE.into())
+            let grammar = tree_sitter_c::LANGUAGE.into();
+            new.set_language(&grammar)
                 .context("the C grammar does not fit tree-sitter")?;
             *parser = Some(new);
         }
         let parser = parser.as_mut().context("no parser")?;
-        parser.parse(&blanked, old).context("tree-sitter gave up")
+        parser
+            .set_included_ranges(&[tree_sitter::Range {
+                start_byte: offset,
+                end_byte: end,
+                start_point: Point::new(0, 0),
+                end_point: Point::new(u32::MAX as usize, u32::MAX as usize),
+            }])
+            .context("a piece of a file has no range")?;
+        let mut read = |at: usize, _: Point| match at.checked_sub(offset) {
+            Some(skip) if skip < blanked.len() => &blanked[skip..],
+            _ => &[],
+        };
+        parser
+            .parse_with_options(&mut read, None, None)
+            .context("tree-sitter gave up")
     })
 }
 
 /// The text with each attribute macro overwritten by blanks.
 fn blank_attributes(text: &[u8]) -> Vec<u8> {
     let mut blanked = text.to_vec();
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let mut at = 0;
     while let Some(start) = text[at..]
         .iter()
@@ -284,11 +374,12 @@ fn blank_attributes(text: &[u8]) -> Vec<u8> {
             .position(|&byte| !is_word(byte))
             .map_or(text.len(), |length| start + length);
         let word = &text[start..end];
-        if matches!(word[0], b'_' | b'a' | b'n')
-            && ATTRIBUTES
+        let known = || {
+            ATTRIBUTES
                 .binary_search_by(|known| known.as_bytes().cmp(word))
                 .is_ok()
-        {
+        };
+        if matches!(word[0], b'_' | b'a' | b'n') && known() {
             blanked[start..end].fill(b' ');
         }
         at = end;
@@ -296,73 +387,127 @@ fn blank_attributes(text: &[u8]) -> Vec<u8> {
     blanked
 }
 
-fn point(text: &[u8], offset: usize) -> Point {
-    Point {
-        row: line_of(text, offset) - 1,
-        column: offset - line_start(text, offset),
-    }
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Looks for definitions everywhere but inside functions: below `#if`s, and below what the parser could not make sense of.
-fn collect_functions(source: &Source, node: Node<'_>, found: &mut Vec<Function>) {
-    let mut cursor = node.walk();
-    for child in node.children(&mut cursor) {
-        match child.kind() {
-            "function_definition" => found.extend(function(source, child)),
-            "translation_unit" | "ERROR" | "linkage_specification" | "declaration_list" => {
-                collect_functions(source, child, found)
+/// What the scan of a file knows at the start of a line.
+#[derive(Default)]
+struct Scan {
+    /// Where the lines began that may be the head of a function, if there are any.
+    head: Option<usize>,
+    /// The last comment that began in column 0 outside of functions, newline included.
+    comment: Option<Range<usize>>,
+    /// Inside of a comment, and where that began.
+    inside: Option<usize>,
+}
+
+/// Finds definitions by their layout: lines from column 0 that end in `)`, a `{` alone in column 0, and the next `}` in
+/// column 0; or all of it on one line.
+fn definitions(text: &[u8]) -> Vec<Definition> {
+    let mut found = Vec::new();
+    let mut scan = Scan::default();
+    let mut at = 0;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = text[at..end].trim_end();
+        if let Some(start) = scan.inside {
+            if line.contains_str("*/") {
+                scan = Scan {
+                    comment: Some(start..end),
+                    ..Scan::default()
+                };
             }
-            kind if kind.starts_with("preproc_") => collect_functions(source, child, found),
-            _ => {}
+        } else if line == b"{"
+            && scan.head.is_some_and(|head| {
+                text[head..at].trim_end().ends_with(b")") || ends_in_attribute(&text[head..at])
+            })
+        {
+            let close = closing_line(text, end);
+            if let Some(definition) = scan.definition(at, close, line_end(text, close)) {
+                found.push(definition);
+            }
+            scan = Scan::default();
+            at = line_end(text, close);
+            continue;
+        } else if let Some(open) = one_line_body(line) {
+            scan.head.get_or_insert(at);
+            found.extend(scan.definition(at + open, at + line.len() - 1, end));
+            scan = Scan::default();
+        } else {
+            scan.line(line, at..end);
+        }
+        at = end;
+    }
+    found
+}
+
+impl Scan {
+    /// Takes in a line that neither opens a body nor lies in a comment.
+    fn line(&mut self, line: &[u8], range: Range<usize>) {
+        let first = line.first().copied().unwrap_or(b'\n');
+        if line.starts_with(b"/*") {
+            let closed = line.contains_str("*/");
+            *self = Self {
+                comment: closed.then(|| range.clone()),
+                inside: (!closed).then_some(range.start),
+                head: None,
+            };
+        } else if line.ends_with(b";")
+            || line.ends_with(b"}")
+            || matches!(first, b'\n' | b'#' | b'{' | b'}')
+        {
+            *self = Self::default();
+        } else if self.head.is_none() && (first.is_ascii_alphabetic() || first == b'_') {
+            self.head = Some(range.start);
         }
     }
-}
 
-/// A definition as data; `None` where the tree's idea of it does not agree with the kernel's layout: the body's
-/// braces stand in column 0.
-fn function(source: &Source, node: Node<'_>) -> Option<Function> {
-    let text = &source.text;
-    let block = node
-        .child_by_field_name("body")
-        .filter(|block| block.kind() == "compound_statement")?;
-    let body = block.start_byte() + 1..block.end_byte() - 1;
-    let in_column_0 = |offset: usize| offset == 0 || text[offset - 1] == b'\n';
-    let one_line = !text[block.byte_range()].contains(&b'\n');
-    if !one_line
-        && !(in_column_0(block.start_byte()) && in_column_0(body.end) && text[body.end] == b'}')
-    {
-        return None;
+    fn definition(&self, open: usize, close: usize, end: usize) -> Option<Definition> {
+        let start = self.head?;
+        let comment = self.comment.as_ref().filter(|comment| comment.end == start);
+        Some(Definition {
+            range: comment.map_or(start, |comment| comment.start)..end,
+            start,
+            open,
+            end: close + 1,
+        })
     }
-    let declarator = function_declarator(node.child_by_field_name("declarator")?)?;
-    let name = declarator.child_by_field_name("declarator")?;
-    let start = line_start(text, node.start_byte());
-    let blanked_before = text[start..node.start_byte()].to_vec();
-    let start = if blanked_before.trim().is_empty() {
-        node.start_byte()
-    } else {
-        start
-    };
-    Some(Function {
-        name: text[name.byte_range()].into(),
-        range: comment_start(source, node, start)..line_end(text, body.end),
-        start,
-        parameters: parameters(source, declarator),
-        body,
-    })
 }
 
-/// Where the comment that ends on the line above `start` begins; `start` where there is none.
-fn comment_start(source: &Source, node: Node<'_>, start: usize) -> usize {
-    let comment = node
-        .prev_sibling()
-        .filter(|sibling| sibling.kind() == "comment");
-    let attached = comment.filter(|comment| {
-        !source.blank_line(comment.end_byte()..start)
-            && source.text[..comment.start_byte()]
-                .last()
-                .is_none_or(|&byte| byte == b'\n')
+/// Whether the words behind the parameters are attributes: `void f(void) __acquires(x)` ends in `)`, `__cold` does not.
+fn ends_in_attribute(head: &[u8]) -> bool {
+    let head = head.trim_end();
+    let start = head
+        .iter()
+        .rposition(|&byte| !is_word(byte))
+        .map_or(0, |last| last + 1);
+    let word = &head[start..];
+    ATTRIBUTES
+        .binary_search_by(|known| known.as_bytes().cmp(word))
+        .is_ok()
+        && head[..start].trim_end().ends_with(b")")
+}
+
+/// The offset of the `}` in column 0 that ends a body; the end of the text where there is none.
+fn closing_line(text: &[u8], from: usize) -> usize {
+    if text[from..].starts_with(b"}") {
+        return from;
+    }
+    text[from..]
+        .find(b"\n}")
+        .map_or(text.len() - 1, |found| from + found + 1)
+}
+
+/// Where the body of a function on a single line opens.
+fn one_line_body(line: &[u8]) -> Option<usize> {
+    let starts = line.first().is_some_and(|byte| {
+        byte.is_ascii_alphabetic() || *byte == b'_' || byte.is_ascii_whitespace()
     });
-    attached.map_or(start, |comment| comment.start_byte())
+    let open = line
+        .find_byte(b'{')
+        .filter(|_| starts && line.ends_with(b"}"))?;
+    line[..open].trim_end().ends_with(b")").then_some(open)
 }
 
 /// Goes through pointers to the declarator that has the parameters.
@@ -410,10 +555,15 @@ mod tests {
         assert!(ATTRIBUTES.is_sorted());
     }
 
+    fn functions(text: &[u8]) -> (Source, Vec<Function>) {
+        let source = Source::new(text.to_vec());
+        let functions = source.functions().unwrap();
+        (source, functions)
+    }
+
     #[test]
     fn functions_are_found_with_their_attributes_parameters_and_comments() {
-        let source = Source::parse(FILE.to_vec()).unwrap();
-        let functions = source.functions();
+        let (source, functions) = functions(FILE);
         let names: Vec<_> = functions
             .iter()
             .map(|function| function.name.to_string())
@@ -421,29 +571,24 @@ mod tests {
         assert_eq!(names, ["first", "second", "second"]);
         assert_eq!(functions[0].parameters, ["page", "pfn"]);
         assert!(functions[1].parameters.is_empty());
-        assert!(
-            source
-                .slice(functions[0].range.clone())
-                .starts_with(b"/* What it does. */\nstatic bool")
-        );
-        assert!(
-            source
-                .slice(functions[0].range.clone())
-                .ends_with(b"two(pfn);\n}\n")
-        );
+        assert!(functions.iter().all(|function| function.clean));
+        let text = |range: &Range<usize>| source.slice(range.clone());
+        assert!(text(&functions[0].range).starts_with(b"/* What it does. */\nstatic bool"));
+        assert!(text(&functions[0].range).ends_with(b"two(pfn);\n}\n"));
         assert!(
             source
                 .slice(functions[1].start..functions[1].body.start)
                 .starts_with(b"void __meminit second")
         );
         assert_eq!(source.line(functions[1].start), 18);
+        let layout: Vec<_> = source.layout().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(layout, names);
     }
 
     #[test]
     fn a_statement_has_the_comments_above_and_behind_it() {
-        let source = Source::parse(FILE.to_vec()).unwrap();
-        let function = &source.functions()[0];
-        let block = source.block(&function.body).unwrap();
+        let (source, functions) = functions(FILE);
+        let block = functions[0].block().unwrap();
         let statements = source.statements(&block_children(block));
         let texts: Vec<_> = statements
             .iter()
@@ -455,13 +600,34 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_parses_as_if_from_nothing() {
-        let source = Source::parse(FILE.to_vec()).unwrap();
+    fn what_only_looks_like_a_function_is_none() {
+        for text in [
+            "struct a b[] =\n{\n\t{ 1 },\n};\n",
+            "/*\nint f(void)\n{\n}\n*/\n",
+            "#define f(x) \\\ndo {\t\\\n} while (0)\n",
+            "int f(void) {\n\treturn 0;\n}\n",
+            "#ifdef A\nint f(int a)\n#else\nint f(void)\n#endif\n{\n}\n",
+            "int f(void);\n{\n}\n",
+        ] {
+            assert!(functions(text.as_bytes()).1.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_never_ends_is_no_function() {
+        assert!(functions(b"int f(void)\n{\n\treturn 0;\n").1.is_empty());
+        assert!(functions(b"int f(void)\n{").1.is_empty());
+        assert!(functions(b"").1.is_empty());
+    }
+
+    #[test]
+    fn a_replacement_is_read_as_if_from_nothing() {
+        let source = Source::new(FILE.to_vec());
         let at = source.text().find("one(page);").unwrap();
-        let edited = source
-            .replace(at..at + 10, b"three(page, pfn);\n\tfour();")
-            .unwrap();
-        let fresh = Source::parse(edited.text().to_vec()).unwrap();
-        assert_eq!(edited.root().to_sexp(), fresh.root().to_sexp());
+        let edited = source.replace(at..at + 10, b"three(page, pfn);\n\tfour();");
+        assert_eq!(
+            edited.definitions,
+            Source::new(edited.text().to_vec()).definitions
+        );
     }
 }

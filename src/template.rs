@@ -97,6 +97,10 @@ impl Templates {
 }
 
 /// The filter `tabs(n=N)`: every line but the first and the empty ones moves N tabs to the right.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "Tera's filters are called so"
+)]
 fn tabs(text: &str, kwargs: Kwargs, _: &State<'_>) -> tera::TeraResult<String> {
     let tabs: usize = kwargs.must_get("n")?;
     Ok(indent(text, &"\t".repeat(tabs)))

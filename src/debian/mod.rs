@@ -62,17 +62,32 @@ impl Wanted {
 pub(crate) struct Package {
     /// `name=version`.
     pub(crate) id: String,
-    /// The file's digest, vouched for by the archive's signature.
+    /// The set of sources that has it.
+    view: String,
+}
+
+/// A package's file on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Download {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Its digest, vouched for by the archive's signature.
     pub(crate) sha256: String,
+}
+
+/// Where a package's file comes from.
+#[derive(Debug)]
+struct Remote {
     uri: String,
     size: u64,
+    sha256: String,
 }
 
 /// Where kernels are looked for besides the machine's own suites. Experimental has to be asked for.
 const SUITES: [&str; 4] = ["trixie", "trixie-security", "trixie-backports", "sid"];
 
 /// How long lists are good for.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+const FRESH: Duration = Duration::from_hours(24);
 
 /// What every apt command is told: nothing of the system's is written, no hook of the system's runs.
 const CONFIG: &str = r#"#clear APT::Update::Pre-Invoke;
@@ -88,6 +103,7 @@ Debug::NoLocking "true";
 Dir::State::status "/dev/null";
 Dir::State::lists "lists/";
 Dir::Cache::archives "archives/";
+Dir::Cache::srcpkgcache "";
 Dir::Etc::SourceParts "/dev/null";
 "#;
 
@@ -255,12 +271,14 @@ impl Apt {
             fetched: Vec::new(),
         };
         let text = sources::write(&view.sources, &self.machine.architecture);
-        write(&view.path("sources"), &text)?;
-        let stamp = view.path("updated");
+        write(&self.view_path(name, "sources"), &text)?;
+        let stamp = self.view_path(name, "updated");
         if refresh || !is_fresh(&stamp, &text) {
             self.ui.status("fetching Debian's package lists");
             let output = view.task("apt-get")?.args(["-q", "update"]).run()?;
             view.fetched = view.look()?;
+            // Its age counts, so it is written anew.
+            let _ = fs::remove_file(&stamp);
             if view.judge(&output) {
                 write(&stamp, &text)?;
             }
@@ -270,47 +288,74 @@ impl Apt {
         Ok(view)
     }
 
-    /// Fetches the package's file and says where it is. One that was cut off goes on where it was.
-    pub(crate) fn download(&self, package: &Package) -> Result<PathBuf> {
-        let name = package.id.replace([':', '='], "_");
-        let path = self.dir.join("archives").join(format!("{name}.deb"));
-        if self.is_there(&path, package)? {
-            return Ok(path);
+    /// Fetches the package's file. One that was cut off goes on where it was.
+    pub(crate) fn download(&self, package: &Package) -> Result<Download> {
+        let remote = self.locate(package)?;
+        let file = format!("{}.deb", package.id.replace([':', '='], "_"));
+        let path = self.dir.join("archives").join(file);
+        let id = &package.id;
+        if !self.is_there(&path, &remote)? {
+            let megabytes = remote.size.div_ceil(1_000_000);
+            self.ui.status(&format!("fetching {id} ({megabytes} MB)"));
+            let output = self.fetch(&path, &remote)?;
+            if !output.exit.success() || !self.is_there(&path, &remote)? {
+                return Err(Refusal::tool(format!("{id} could not be fetched"))
+                    .details(complaints(&output))
+                    .hint("check the network and run it again; `--refresh` renews the lists")
+                    .into());
+            }
         }
-        let name = shown_text(package.id.as_bytes());
-        self.ui.status(&format!(
-            "fetching {name} ({} MB)",
-            package.size / 1_000_000
-        ));
-        let helper = self.machine.methods.join("../apt-helper");
-        let hash = format!("SHA256:{}", package.sha256);
-        let task = self
-            .apt_task(helper)?
-            .args(["-q", "download-file", &package.uri])
-            .arg(&path)
-            .arg(hash);
-        let output = self.watched(task, &path, package.size)?;
-        if output.exit.success() && self.is_there(&path, package)? {
-            return Ok(path);
-        }
-        Err(Refusal::tool(format!("{name} could not be fetched"))
-            .details(complaints(&output))
-            .hint("check the network and run it again: it goes on where it was; `--refresh` renews the lists")
-            .into())
+        Ok(Download {
+            path,
+            sha256: remote.sha256,
+        })
     }
 
-    fn is_there(&self, path: &Path, package: &Package) -> Result<bool> {
-        match fs::metadata(path) {
-            Ok(found) if found.len() == package.size => {
-                if digest(path, self.ui)? == package.sha256 {
-                    return Ok(true);
-                }
-                // Going on from wrong bytes would never end well.
-                fs::remove_file(path).with_context(|| not_written(path))?;
-                Ok(false)
-            }
-            _ => Ok(false),
+    /// Asks apt, which answers `'uri' file size SHA256:digest`.
+    fn locate(&self, package: &Package) -> Result<Remote> {
+        let ask = self.view_task(&package.view, "apt-get")?;
+        let line = ask
+            .args(["--print-uris", "download", &package.id])
+            .output()?;
+        let line = line.to_str_lossy();
+        let mut words = line.split_whitespace();
+        let mut parse = || {
+            let uri = words.next()?.strip_prefix('\'')?.strip_suffix('\'')?;
+            let size = words.nth(1)?.parse().ok()?;
+            let sha256 = words.next()?.strip_prefix("SHA256:")?;
+            Some(Remote {
+                uri: uri.to_owned(),
+                size,
+                sha256: sha256.to_owned(),
+            })
+        };
+        parse().with_context(|| {
+            Refusal::tool(format!("apt does not say where to get {}", package.id))
+                .details(vec![line.trim().to_owned()])
+                .hint(OTHER_WAYS)
+        })
+    }
+
+    /// The whole file, with the digest that the lists promise.
+    fn is_there(&self, path: &Path, remote: &Remote) -> Result<bool> {
+        if !fs::metadata(path).is_ok_and(|found| found.len() == remote.size) {
+            return Ok(false);
         }
+        if digest(path, self.ui)? == remote.sha256 {
+            return Ok(true);
+        }
+        // Going on from wrong bytes would never end well.
+        fs::remove_file(path).with_context(|| not_written(path))?;
+        Ok(false)
+    }
+
+    fn fetch(&self, path: &Path, remote: &Remote) -> Result<Output> {
+        let task = self
+            .apt_task(self.machine.methods.join("../apt-helper"))?
+            .args(["-q", "download-file", &remote.uri])
+            .arg(path)
+            .arg(format!("SHA256:{}", remote.sha256));
+        self.watched(task, path, remote.size)
     }
 
     /// Runs a child that writes `path`, and shows how far it is.
@@ -351,6 +396,22 @@ impl Apt {
         }
         Ok(task)
     }
+
+    /// One that looks at one set of sources.
+    fn view_task(&self, view: &str, program: &str) -> Result<Task> {
+        let list = option("Dir::Etc::SourceList", &self.view_path(view, "sources"));
+        let cache = option("Dir::Cache::pkgcache", &self.view_path(view, "pkgcache"));
+        Ok(self
+            .apt_task(program)?
+            .arg("-o")
+            .arg(list)
+            .arg("-o")
+            .arg(cache))
+    }
+
+    fn view_path(&self, view: &str, suffix: &str) -> PathBuf {
+        self.dir.join(format!("{view}.{suffix}"))
+    }
 }
 
 /// Whether a release candidate will do.
@@ -361,20 +422,8 @@ enum Rc {
 }
 
 impl View<'_> {
-    fn path(&self, suffix: &str) -> PathBuf {
-        self.apt.dir.join(format!("{}.{suffix}", self.name))
-    }
-
     fn task(&self, program: &str) -> Result<Task> {
-        Ok(self
-            .apt
-            .apt_task(program)?
-            .arg("-o")
-            .arg(option("Dir::Etc::SourceList", &self.path("sources")))
-            .arg("-o")
-            .arg(option("Dir::Cache::pkgcache", &self.path("pkgcache")))
-            .arg("-o")
-            .arg(option("Dir::Cache::srcpkgcache", &self.path("srcpkgcache"))))
+        self.apt.view_task(&self.name, program)
     }
 
     /// Which of the sources' lists are here.
@@ -456,7 +505,10 @@ impl View<'_> {
         names.sort_by(|a, b| b.cmp(a));
         for (_, name) in &names {
             if let Some(version) = self.newest_version(name, rc)? {
-                return self.package(name, &version);
+                return Ok(Package {
+                    id: format!("{name}={version}"),
+                    view: self.name.clone(),
+                });
             }
         }
         let what = release.map_or_else(|| "kernel source".to_owned(), |r| format!("{PREFIX}{r}"));
@@ -498,37 +550,6 @@ impl View<'_> {
         });
         let version = versions.find(|version| rc == Rc::Allowed || !is_candidate(version));
         Ok(version.map(str::to_owned))
-    }
-
-    /// Where its file is: `'uri' file size SHA256:digest`.
-    fn package(&self, name: &str, version: &str) -> Result<Package> {
-        let id = format!("{name}={version}");
-        let line = self
-            .task("apt-get")?
-            .args(["--print-uris", "download", &id])
-            .output()?;
-        let line = line.to_str_lossy();
-        let mut words = line.split_whitespace();
-        let mut parse = || {
-            let uri = words
-                .next()?
-                .strip_prefix('\'')?
-                .strip_suffix('\'')?
-                .to_owned();
-            let size = words.nth(1)?.parse().ok()?;
-            let sha256 = words.next()?.strip_prefix("SHA256:")?.to_owned();
-            Some(Package {
-                id: id.clone(),
-                sha256,
-                uri,
-                size,
-            })
-        };
-        parse().with_context(|| {
-            Refusal::tool(format!("apt does not say where to get {id}"))
-                .details(vec![line.trim().to_owned()])
-                .hint(OTHER_WAYS)
-        })
     }
 }
 
@@ -586,8 +607,12 @@ fn option(key: &str, value: &Path) -> OsString {
     option
 }
 
-/// Writes aside and renames: a run that is killed leaves the old file or the new one.
+/// Writes aside and renames: a run that is killed leaves the old file or the new one. A file that holds the text already
+/// is left alone, since apt throws its cache away when a list of sources is newer.
 fn write(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
     let mut aside = path.to_owned().into_os_string();
     aside.push(".new");
     fs::write(&aside, text)

@@ -40,12 +40,7 @@ enum Format {
 }
 
 /// Adds all files in the tarball or package at `path`; its content must have this digest.
-pub(super) fn read(
-    path: &Path,
-    digest: Option<&str>,
-    stream: &mut Stream<'_>,
-    ui: Ui,
-) -> Result<()> {
+pub(super) fn read(path: &Path, sha256: &str, stream: &mut Stream<'_>, ui: Ui) -> Result<()> {
     let file = open(path)?;
     let length = file.metadata().map_or(0, |found| found.len());
     let mut metered = Metered {
@@ -61,7 +56,7 @@ pub(super) fn read(
         ),
     })?;
     let found = metered.finish()?;
-    if digest.is_some_and(|digest| digest != found) {
+    if found != sha256 {
         return Err(Refusal::tool(format!(
             "`{}` is not what it should be: its digest is {found}",
             path.display()

@@ -6,6 +6,7 @@ mod archive;
 mod directory;
 mod stream;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -59,13 +60,8 @@ pub(crate) enum Origin {
     Directory,
     /// A file's content.
     Digest(String),
-    /// A package of the Debian archive, as `name=version`, whose file has this digest.
-    Package {
-        /// `name=version`.
-        id: String,
-        /// SHA-256 of the `.deb`, lower-case hexadecimal digits.
-        sha256: String,
-    },
+    /// A package of the Debian archive, as `name=version`.
+    Package(String),
 }
 
 impl Origin {
@@ -74,15 +70,7 @@ impl Origin {
         match self {
             Self::Directory => format!("{IMPORT_TRAILER} directory"),
             Self::Digest(digest) => format!("{IMPORT_TRAILER} sha256:{digest}"),
-            Self::Package { id, .. } => format!("{IMPORT_TRAILER} {id}"),
-        }
-    }
-
-    /// The digest that the file read must have.
-    fn digest(&self) -> Option<&str> {
-        match self {
-            Self::Directory => None,
-            Self::Digest(digest) | Self::Package { sha256: digest, .. } => Some(digest),
+            Self::Package(id) => format!("{IMPORT_TRAILER} {id}"),
         }
     }
 }
@@ -120,13 +108,21 @@ pub(crate) fn directory(repo: &Path, path: &Path, ui: Ui) -> Result<ObjectId> {
     stream::commit(repo, &Origin::Directory, |stream| {
         directory::walk(path, stream, ui)
     })
+    .with_context(|| not_imported(path))
 }
 
-/// Imports the tarball or package at `path`, whose digest must be `origin`'s, in the same way.
-pub(crate) fn file(repo: &Path, path: &Path, origin: &Origin, ui: Ui) -> Result<ObjectId> {
+/// Imports the tarball or package at `path`, whose SHA-256 must be `sha256`, in the same way.
+pub(crate) fn file(
+    repo: &Path,
+    path: &Path,
+    origin: &Origin,
+    sha256: &str,
+    ui: Ui,
+) -> Result<ObjectId> {
     stream::commit(repo, origin, |stream| {
-        archive::read(path, origin.digest(), stream, ui)
+        archive::read(path, sha256, stream, ui)
     })
+    .with_context(|| not_imported(path))
 }
 
 /// What `make kernelversion` prints, from the top of a kernel's `Makefile`.
@@ -156,6 +152,10 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| not_read(path))
 }
 
+fn not_imported(path: &Path) -> String {
+    format!("cannot import `{}`", path.display())
+}
+
 fn not_read(path: &Path) -> Refusal {
     Refusal::usage(format!("cannot read `{}`", path.display()))
         .hint("check that it is there, and its permissions")
@@ -172,7 +172,11 @@ fn read_some(from: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Resul
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

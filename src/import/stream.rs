@@ -309,7 +309,7 @@ fn quoted(path: &[u8]) -> Vec<u8> {
 
 /// Copies at most `size` bytes and says how many there were.
 fn copy(from: &mut dyn Read, to: &mut dyn Write, size: u64) -> Result<u64> {
-    let mut buffer = [0; 1 << 16];
+    let mut buffer = [0; 1 << 14];
     let mut left = size;
     while left > 0 {
         let want = usize::try_from(left)

@@ -3,6 +3,7 @@
 //! Hides where the files come from (a directory or this binary) and turns what is wrong in them into an error
 //! with file and line.
 
+mod check;
 mod files;
 mod read;
 

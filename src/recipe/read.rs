@@ -9,10 +9,11 @@ use anyhow::Result;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::check;
 use super::files::Files;
 use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
-    Recipe, SeriesSpec, Spot, Target, Text, all_parts,
+    Recipe, SeriesSpec, Spot, Target, Text,
 };
 use crate::error::Refusal;
 use crate::pattern::Pattern;
@@ -188,7 +189,7 @@ impl Reader {
             cover: self.files.read("cover.txt")?.1,
             templates: self.files.templates()?,
         };
-        unique(&recipe)?;
+        check::consistent(&recipe)?;
         Ok(recipe)
     }
 
@@ -248,7 +249,7 @@ fn place(label: &str, text: &str, span: std::ops::Range<usize>) -> Place {
     }
 }
 
-fn wrong(place: &Place, message: impl std::fmt::Display) -> anyhow::Error {
+pub(super) fn wrong(place: &Place, message: impl std::fmt::Display) -> anyhow::Error {
     Refusal::usage(format!("{place}: {message}"))
         .hint("`ARCHITECTURE.md` describes the recipe's keys")
         .into()
@@ -499,45 +500,4 @@ impl Keys<'_> {
             None => Ok(()),
         }
     }
-}
-
-/// Names that must not come twice.
-fn unique(recipe: &Recipe) -> Result<()> {
-    let mut seen = BTreeMap::new();
-    let facts = recipe
-        .facts
-        .iter()
-        .map(|fact| (format!("fact `{}`", fact.name), &fact.place));
-    let functions = recipe
-        .functions
-        .iter()
-        .map(|function| (format!("function `{}`", function.id), &function.place));
-    let patches = recipe
-        .patches
-        .iter()
-        .map(|patch| (format!("patch `{}`", patch.name), &patch.place));
-    let edits = recipe.patches.iter().flat_map(|patch| {
-        patch.edits.iter().map(move |edit| {
-            (
-                format!("edit `{}` of patch `{}`", edit.name, patch.name),
-                &edit.place,
-            )
-        })
-    });
-    let parts = recipe.functions.iter().flat_map(|function| {
-        all_parts(&function.parts)
-            .into_iter()
-            .map(move |part| (format!("part `{}.{}`", function.id, part.name), &part.place))
-    });
-    for (what, place) in facts
-        .chain(functions)
-        .chain(patches)
-        .chain(edits)
-        .chain(parts)
-    {
-        if let Some(first) = seen.insert(what.clone(), place) {
-            return Err(wrong(place, format!("{what} is already at {first}")));
-        }
-    }
-    Ok(())
 }

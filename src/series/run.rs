@@ -168,9 +168,9 @@ impl<'a> Run<'a> {
                 let anchor = search.target(&source, target)?;
                 let rendered = self.writer.edit_text(edit, &[helper, call], &anchor)?;
                 let changes = anchor.function_name();
-                let changed = replace(&source, &anchor, &rendered[1], edit, changes, &[])?;
-                let place = search.helper(&changed, &anchor)?;
-                let new = replace(&changed, &place, &rendered[0], edit, None, &edit.defines)?;
+                let shortened = replace(&source, &anchor, &rendered[1], edit, changes, &[])?;
+                let place = search.helper(&shortened, &anchor)?;
+                let new = replace(&shortened, &place, &rendered[0], edit, None, &edit.defines)?;
                 (anchor, new)
             }
         };
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         let anchor = whole_file();
         let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        let source = Source::parse(rendered.clone().into_bytes())?;
+        let source = Source::new(rendered.clone().into_bytes());
         self.land(patch, edit, &source, &anchor);
         self.tree
             .write(&edit.file, MODE_FILE, rendered.into_bytes(), Some(source));

@@ -11,7 +11,7 @@ use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::{self, Found};
 use crate::recipe::{Action, Recipe};
-use crate::shape::{Mismatch, Parts, closest, divide, quote};
+use crate::shape::{Mismatch, Parts, divide, quote, similar_functions};
 
 /// What a base says about itself: enough to explain, or to regenerate.
 pub(super) struct Survey {
@@ -79,7 +79,10 @@ pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec
             } else {
                 None
             };
-            let found = source.is_some_and(|source| !source.functions_named(name).is_empty());
+            let functions = source
+                .map(|source| source.functions_named(name))
+                .transpose()?;
+            let found = functions.is_some_and(|functions| !functions.is_empty());
             if found { &mut there } else { &mut missing }
                 .push(format!("`{name}()` in `{}`", edit.file));
         }
@@ -110,27 +113,16 @@ fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts
             });
             continue;
         };
-        let found = source.functions_named(&spec.name);
+        let found = source.functions_named(&spec.name)?;
         match found.as_slice() {
             [function] => match divide(&source, function, spec) {
                 Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
                 Err(wrong) => mismatches.extend(wrong),
             },
             [] => {
-                let functions = source
-                    .functions()
-                    .into_iter()
-                    .map(|function| (function.name.to_string(), function));
-                let near = closest(&[&spec.name], functions);
-                let lines = near.into_iter().flat_map(|function| {
-                    quote(
-                        &source,
-                        &spec.file,
-                        &(function.start..function.body.start - 1),
-                    )
-                });
+                let near = similar_functions(&source, &spec.file, &spec.name);
                 let details = std::iter::once("nearest in the base:".to_owned())
-                    .chain(lines)
+                    .chain(near)
                     .collect();
                 let message = format!("`{}` does not define `{}()`", spec.file, spec.name);
                 mismatches.push(Mismatch {

@@ -71,7 +71,7 @@ impl facts::Files for Tree<'_> {
             return Ok(None);
         };
         if entry.source.is_none() {
-            entry.source = Some(Source::parse(entry.bytes.clone())?);
+            entry.source = Some(Source::new(entry.bytes.clone()));
         }
         Ok(entry.source.clone())
     }

@@ -11,9 +11,7 @@ use super::survey::Survey;
 use crate::edit::Anchor;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
-use crate::recipe::{
-    Action, EditSpec, Fact, PatchSpec, Place, Recipe, Spot, Target, Text, all_parts,
-};
+use crate::recipe::{EditSpec, Fact, PatchSpec, Place, Recipe, Text, all_parts};
 use crate::repo::{Base, Signature};
 use crate::template::{Inputs, Templates};
 
@@ -66,69 +64,7 @@ impl Writer<'_> {
             .hint("take it out of the inputs, or use it")
             .into());
         }
-        self.captures_are_used(edit, anchor)?;
         Ok(rendered)
-    }
-
-    /// A capture that no input takes up was written for nothing, and is likely a mistake.
-    fn captures_are_used(&self, edit: &EditSpec, anchor: &Anchor) -> Result<()> {
-        if let Action::Insert(Spot::Before(target) | Spot::After(target), _)
-        | Action::Replace(target, _)
-        | Action::Extract { target, .. } = &edit.action
-            && let Target::Statement { pattern, .. } = target
-        {
-            let used = |name: &String| {
-                edit.inputs
-                    .values()
-                    .any(|input| input.is_path(&format!("match.{name}")))
-            };
-            if let Some(name) = pattern
-                .names()
-                .iter()
-                .find(|name| anchor.captures.contains_key(*name) && !used(name))
-            {
-                return Err(Refusal::usage(format!(
-                    "{}: edit `{}` captures `${name}` and does not use it",
-                    edit.place, edit.name
-                ))
-                .hint(format!("write `$_{name}` for what does not matter"))
-                .into());
-            }
-        }
-        Ok(())
-    }
-
-    /// A capture of a part that nothing in the recipe takes up.
-    pub(super) fn unused_captures(&self) -> Result<()> {
-        let edits = self.recipe.patches.iter().flat_map(|patch| {
-            patch
-                .edits
-                .iter()
-                .flat_map(|edit| edit.inputs.values())
-                .chain(patch.inputs.values())
-        });
-        let paths: Vec<&Fact> = edits.chain(self.recipe.series.inputs.values()).collect();
-        for function in &self.recipe.functions {
-            for part in all_parts(&function.parts) {
-                let names = part.patterns.iter().flat_map(Pattern::names);
-                let needed = |name: &String| {
-                    (name == "BODY" && !part.parts.is_empty())
-                        || part.without.contains_key(name)
-                        || paths.iter().any(|input| {
-                            input.is_path(&format!("{}.{}.{name}", function.id, part.name))
-                        })
-                };
-                if let Some(name) = names.into_iter().find(|name| !needed(name)) {
-                    return Err(Refusal::usage(format!(
-                        "{}: part `{}` captures `{name}` and nothing uses it",
-                        part.place, part.name
-                    ))
-                    .hint("a name that starts with `_` is not kept")
-                    .into());
-                }
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn message(&mut self, spec: &PatchSpec) -> Result<String> {

@@ -1,81 +1,20 @@
-//! Finds where an edit lands in a file, and makes it there.
+//! Finds the anchors of edits: the one place in a file that each is about.
 //!
-//! Hides anchors: each matches exactly once or is an error that shows the nearest candidates, and after each
-//! change only the definitions that the recipe names may have changed.
+//! Hides what makes a place unique, and what is shown when there is none or more than one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
-use serde::Serialize;
 
+use super::{Anchor, Layout};
 use crate::error::Refusal;
 use crate::facts::one_line;
 use crate::pattern::{Match, Pattern};
-use crate::recipe::{EditSpec, FunctionSpec, Place, Spot, Target};
-use crate::shape::{closest, left_aligned, quote};
+use crate::recipe::{EditSpec, FunctionSpec, PartSpec, Spot, Target, all_parts};
+use crate::shape::{closest, left_aligned, quote, similar_functions};
 use crate::syntax::{Function, Source, line_end, line_of, line_start};
-use crate::template::indent;
-
-/// Where an edit landed.
-#[derive(Debug, Clone, Serialize)]
-pub struct Landing {
-    /// The patch.
-    pub patch: String,
-    /// The edit.
-    pub edit: String,
-    /// What it does: `create`, `insert`, `replace`, `extract`.
-    pub action: &'static str,
-    /// The file.
-    pub file: String,
-    /// The function it is in or beside; none for whole lines and new files.
-    pub function: Option<String>,
-    /// The line of the file as the edits before it left it; 1 for a new file.
-    pub line: usize,
-    /// The text that the anchor matched.
-    pub matched: String,
-    /// Where the recipe says so.
-    pub recipe: Place,
-}
-
-/// An anchor that was found: what is to be replaced there, and what the pattern captured.
-#[derive(Debug, Clone)]
-pub struct Anchor {
-    /// The function it is in or beside.
-    pub function: Option<Function>,
-    /// The bytes that the edit replaces; empty for an insertion.
-    pub range: Range<usize>,
-    /// Offset whose line is reported.
-    pub at: usize,
-    /// The text that matched.
-    pub matched: String,
-    /// What the metavariables stand for, moved to the left margin, and `text`: the whole match.
-    pub captures: BTreeMap<String, String>,
-    /// How the new text is laid out there.
-    layout: Layout,
-}
-
-/// How new text sits at its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Layout {
-    /// In the place of statements: indented as they are, no newline at the end.
-    Statements(String),
-    /// Whole lines, indented like this.
-    Lines(String),
-    /// A definition of its own, with an empty line behind it.
-    DefinitionBefore,
-    /// A definition of its own, with an empty line in front of it.
-    DefinitionAfter,
-    /// In the place of a definition.
-    Definition,
-    /// Behind the last parameter, with this between the two.
-    Parameter(String),
-    /// Not at all: it is there already.
-    Nothing,
-    /// As it is.
-    Plain,
-}
 
 /// What the search for anchors needs to know.
 pub struct Search<'a> {
@@ -96,12 +35,12 @@ impl Search<'_> {
             Spot::BeforeFunction(name) => {
                 let function = self.function(source, name)?;
                 let start = function.range.start;
-                Ok(self.beside(source, function, start, Layout::DefinitionBefore))
+                Ok(beside(source, function, start, Layout::DefinitionBefore))
             }
             Spot::AfterFunction(name) => {
                 let function = self.function(source, name)?;
                 let end = function.range.end;
-                Ok(self.beside(source, function, end, Layout::DefinitionAfter))
+                Ok(beside(source, function, end, Layout::DefinitionAfter))
             }
             Spot::Before(target) => {
                 let mut anchor = self.target(source, target)?;
@@ -118,7 +57,12 @@ impl Search<'_> {
             Spot::End(name) => {
                 let function = self.function(source, name)?;
                 let end = function.body.end;
-                Ok(self.beside(source, function, end, Layout::Lines("\t".to_owned())))
+                Ok(beside(
+                    source,
+                    function,
+                    end,
+                    Layout::Lines("\t".to_owned()),
+                ))
             }
             Spot::Parameter(name, text) => {
                 let function = self.function(source, name)?;
@@ -143,19 +87,19 @@ impl Search<'_> {
                     .into());
                 }
                 let range = function.range.clone();
-                let mut anchor = self.beside(source, function, range.start, Layout::Definition);
+                let mut anchor = beside(source, function, range.start, Layout::Definition);
                 anchor.range = range;
                 Ok(anchor)
             }
             Target::Statement { function, pattern } => {
                 let function = self.function(source, function)?;
-                let found = pattern.find(source, source.block(&function.body)?);
+                let found = pattern.find(source, function.block()?);
                 self.only(source, function, found, &[pattern])
             }
             Target::Part { function, part } => {
                 let (spec, part) = self.part(function, part)?;
                 let function = self.function(source, &spec.name)?;
-                let block = source.block(&function.body)?;
+                let block = function.block()?;
                 let found: Vec<_> = part
                     .patterns
                     .iter()
@@ -176,19 +120,15 @@ impl Search<'_> {
         let name = anchor.function_name().unwrap_or_default();
         let function = self.function(source, name)?;
         let start = function.range.start;
-        Ok(self.beside(source, function, start, Layout::DefinitionBefore))
+        Ok(beside(source, function, start, Layout::DefinitionBefore))
     }
 
-    fn part(
-        &self,
-        function: &str,
-        part: &str,
-    ) -> Result<(&FunctionSpec, &crate::recipe::PartSpec)> {
+    fn part(&self, function: &str, part: &str) -> Result<(&FunctionSpec, &PartSpec)> {
         let spec = self.functions.iter().find(|spec| spec.id == function);
         let found = spec.and_then(|spec| {
             Some((
                 spec,
-                crate::recipe::all_parts(&spec.parts)
+                all_parts(&spec.parts)
                     .into_iter()
                     .find(|known| known.name == part)?,
             ))
@@ -205,7 +145,7 @@ impl Search<'_> {
 
     /// The one function of this name.
     fn function(&self, source: &Source, name: &str) -> Result<Function> {
-        let mut found = source.functions_named(name);
+        let mut found = source.functions_named(name)?;
         if found.len() == 1 {
             return Ok(found.remove(0));
         }
@@ -263,7 +203,7 @@ impl Search<'_> {
             ));
         }
         let Some(found) = found.pop() else {
-            let block = source.block(&function.body)?;
+            let block = function.block()?;
             let statements = all_statements(source, block);
             let wanted: Vec<_> = patterns.iter().map(|pattern| pattern.written()).collect();
             let near = closest(&wanted, statements.into_iter())
@@ -300,19 +240,6 @@ impl Search<'_> {
         })
     }
 
-    fn beside(&self, source: &Source, function: Function, at: usize, layout: Layout) -> Anchor {
-        let matched = one_line(source.slice(function.start..function.body.start - 1));
-        let captures = BTreeMap::from([("text".to_owned(), matched.clone())]);
-        Anchor {
-            range: at..at,
-            at: function.start,
-            matched,
-            captures,
-            function: Some(function),
-            layout,
-        }
-    }
-
     /// The place behind the last parameter; on a line of its own where the list has several lines and the last one
     /// has no room left.
     fn parameter(&self, source: &Source, function: Function, text: &str) -> Result<Anchor> {
@@ -339,7 +266,7 @@ impl Search<'_> {
             ", ".to_owned()
         };
         let at = function.start + close;
-        Ok(self.beside(source, function, at, Layout::Parameter(between)))
+        Ok(beside(source, function, at, Layout::Parameter(between)))
     }
 
     /// The place of a new `#include <header>`: in its alphabetical place where the last run of includes from the same directory
@@ -443,7 +370,7 @@ impl Search<'_> {
     }
 
     /// The error for an anchor that is not there.
-    fn lost(&self, what: String, candidates: Vec<String>) -> anyhow::Error {
+    fn lost(&self, what: impl std::fmt::Display, candidates: Vec<String>) -> anyhow::Error {
         let mut details = Vec::new();
         if !candidates.is_empty() {
             details.push("nearest in the base:".to_owned());
@@ -459,163 +386,6 @@ impl Search<'_> {
             self.edit.place
         ))
         .into()
-    }
-}
-
-impl Anchor {
-    /// The name of the function that it is in or beside.
-    #[must_use]
-    pub fn function_name(&self) -> Option<&str> {
-        self.function
-            .as_ref()
-            .and_then(|function| function.name.to_str().ok())
-    }
-
-    /// Turns the statements' own place into a place for whole lines at `offset`.
-    fn become_lines(&mut self, offset: usize) {
-        self.range = offset..offset;
-        if let Layout::Statements(indentation) = &self.layout {
-            self.layout = Layout::Lines(indentation.clone());
-        }
-    }
-
-    /// The lines of the anchor, with the empty line above them where what follows is empty or the end of a block:
-    /// what has to go when nothing takes its place.
-    fn lines(&self, text: &[u8]) -> Range<usize> {
-        let mut start = line_start(text, self.range.start);
-        let end = line_end(text, self.range.end);
-        let next = text[end..].lines().next().unwrap_or_default().trim();
-        if text[..start].ends_with(b"\n\n") && (next.is_empty() || next == b"}") {
-            start -= 1;
-        }
-        start..end
-    }
-
-    /// `rendered` as it will stand in the file.
-    #[must_use]
-    pub fn lay_out(&self, rendered: &str) -> String {
-        let rendered = rendered.strip_suffix('\n').unwrap_or(rendered);
-        match &self.layout {
-            Layout::Statements(indentation) => indent(rendered, indentation),
-            Layout::Lines(indentation) => {
-                let first = if rendered.starts_with('\n') {
-                    ""
-                } else {
-                    indentation
-                };
-                format!("{first}{}\n", indent(rendered, indentation))
-            }
-            Layout::Definition => format!("{rendered}\n"),
-            Layout::Parameter(between) => format!("{between}{}", rendered.trim()),
-            Layout::DefinitionBefore => format!("{rendered}\n\n"),
-            Layout::DefinitionAfter => format!("\n{rendered}\n"),
-            Layout::Nothing => String::new(),
-            Layout::Plain => rendered.to_owned(),
-        }
-    }
-}
-
-/// Makes a change and proves that nothing but `changes` changed and nothing but `defines` was added.
-pub fn replace(
-    source: &Source,
-    anchor: &Anchor,
-    rendered: &str,
-    edit: &EditSpec,
-    changes: Option<&str>,
-    defines: &[String],
-) -> Result<Source> {
-    if anchor.layout == Layout::Nothing {
-        return Ok(source.clone());
-    }
-    let new = if rendered.trim().is_empty() {
-        source.replace(anchor.lines(source.text()), b"")?
-    } else {
-        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())?
-    };
-    let (before, after) = (definitions(source), definitions(&new));
-    let broken = |what: String| {
-        Refusal::usage(format!("{}: edit `{}` {what}", edit.place, edit.name))
-            .hint("mend its template, or `defines`")
-    };
-    for (name, bodies) in &before {
-        if after.get(name) != Some(bodies) && changes != Some(name.to_string().as_str()) {
-            return Err(broken(format!(
-                "changes or breaks `{name}()`, which it does not name"
-            ))
-            .into());
-        }
-    }
-    let mut added: Vec<String> = after
-        .keys()
-        .filter(|name| !before.contains_key(*name))
-        .map(ToString::to_string)
-        .collect();
-    let mut wanted = defines.to_vec();
-    added.sort();
-    wanted.sort();
-    if added != wanted {
-        return Err(broken(format!(
-            "defines [{}], but its `defines` says [{}]",
-            added.join(", "),
-            wanted.join(", ")
-        ))
-        .into());
-    }
-    if let Some(name) = changes.filter(|name| !after.contains_key(BStr::new(name))) {
-        return Err(broken(format!("breaks `{name}()`: it no longer parses")).into());
-    }
-    Ok(new)
-}
-
-/// Every function's text, by name; a name can be defined more than once (under `#if`).
-fn definitions(source: &Source) -> BTreeMap<bstr::BString, Vec<&BStr>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for function in source.functions() {
-        found
-            .entry(function.name)
-            .or_default()
-            .push(source.slice(function.start..function.body.end));
-    }
-    found
-}
-
-/// How wide a line is with the kernel's tabs of 8.
-fn columns(line: &str) -> usize {
-    line.chars().fold(0, |column, char| {
-        if char == '\t' {
-            (column / 8 + 1) * 8
-        } else {
-            column + 1
-        }
-    })
-}
-
-fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {
-    let neighbour = text[..offset]
-        .lines()
-        .last()
-        .map(|line| line.to_str_lossy().into_owned())
-        .unwrap_or_default();
-    Anchor {
-        function: None,
-        range: offset..offset,
-        at: offset,
-        matched: neighbour,
-        captures: BTreeMap::new(),
-        layout,
-    }
-}
-
-/// The anchor of a whole new file.
-#[must_use]
-pub fn whole_file() -> Anchor {
-    Anchor {
-        function: None,
-        range: 0..0,
-        at: 0,
-        matched: String::new(),
-        captures: BTreeMap::new(),
-        layout: Layout::Plain,
     }
 }
 
@@ -659,13 +429,42 @@ fn all_statements(source: &Source, block: tree_sitter::Node<'_>) -> Vec<(String,
     found
 }
 
-fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
-    let functions = source
-        .functions()
-        .into_iter()
-        .map(|function| (function.name.to_string(), function));
-    let near = closest(&[name], functions);
-    near.into_iter()
-        .flat_map(|function| quote(source, file, &(function.start..function.body.start - 1)))
-        .collect()
+/// How wide a line is with the kernel's tabs of 8.
+fn columns(line: &str) -> usize {
+    line.chars().fold(0, |column, char| {
+        if char == '\t' {
+            (column / 8 + 1) * 8
+        } else {
+            column + 1
+        }
+    })
+}
+
+fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {
+    let neighbour = text[..offset]
+        .lines()
+        .next_back()
+        .map(|line| line.to_str_lossy().into_owned())
+        .unwrap_or_default();
+    Anchor {
+        function: None,
+        range: offset..offset,
+        at: offset,
+        matched: neighbour,
+        captures: BTreeMap::new(),
+        layout,
+    }
+}
+
+fn beside(source: &Source, function: Function, at: usize, layout: Layout) -> Anchor {
+    let matched = one_line(source.slice(function.start..function.body.start - 1));
+    let captures = BTreeMap::from([("text".to_owned(), matched.clone())]);
+    Anchor {
+        range: at..at,
+        at: function.start,
+        matched,
+        captures,
+        function: Some(function),
+        layout,
+    }
 }

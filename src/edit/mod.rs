@@ -1,0 +1,250 @@
+//! Finds where an edit lands in a file, and makes it there.
+//!
+//! Hides anchors: each matches exactly once or is an error that shows the nearest candidates, and after each
+//! change only the definitions that the recipe names may have changed.
+
+mod search;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::Result;
+use bstr::{BStr, ByteSlice};
+use serde::Serialize;
+
+use crate::error::Refusal;
+use crate::recipe::{EditSpec, Place};
+use crate::syntax::{Function, Source, line_end, line_start};
+use crate::template::indent;
+
+pub use search::Search;
+
+/// Where an edit landed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Landing {
+    /// The patch.
+    pub patch: String,
+    /// The edit.
+    pub edit: String,
+    /// What it does: `create`, `insert`, `replace`, `extract`.
+    pub action: &'static str,
+    /// The file.
+    pub file: String,
+    /// The function it is in or beside; none for whole lines and new files.
+    pub function: Option<String>,
+    /// The line of the file as the edits before it left it; 1 for a new file.
+    pub line: usize,
+    /// The text that the anchor matched.
+    pub matched: String,
+    /// Where the recipe says so.
+    pub recipe: Place,
+}
+
+/// An anchor that was found: what is to be replaced there, and what the pattern captured.
+#[derive(Debug, Clone)]
+pub struct Anchor {
+    /// The function it is in or beside.
+    pub function: Option<Function>,
+    /// The bytes that the edit replaces; empty for an insertion.
+    pub range: Range<usize>,
+    /// Offset whose line is reported.
+    pub at: usize,
+    /// The text that matched.
+    pub matched: String,
+    /// What the metavariables stand for, moved to the left margin, and `text`: the whole match.
+    pub captures: BTreeMap<String, String>,
+    /// How the new text is laid out there.
+    layout: Layout,
+}
+
+/// How new text sits at its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Layout {
+    /// In the place of statements: indented as they are, no newline at the end.
+    Statements(String),
+    /// Whole lines, indented like this.
+    Lines(String),
+    /// A definition of its own, with an empty line behind it.
+    DefinitionBefore,
+    /// A definition of its own, with an empty line in front of it.
+    DefinitionAfter,
+    /// In the place of a definition.
+    Definition,
+    /// Behind the last parameter, with this between the two.
+    Parameter(String),
+    /// Not at all: it is there already.
+    Nothing,
+    /// As it is.
+    Plain,
+}
+
+impl Anchor {
+    /// The name of the function that it is in or beside.
+    #[must_use]
+    pub fn function_name(&self) -> Option<&str> {
+        self.function
+            .as_ref()
+            .and_then(|function| function.name.to_str().ok())
+    }
+
+    /// Turns the statements' own place into a place for whole lines at `offset`.
+    fn become_lines(&mut self, offset: usize) {
+        self.range = offset..offset;
+        if let Layout::Statements(indentation) = &self.layout {
+            self.layout = Layout::Lines(indentation.clone());
+        }
+    }
+
+    /// The lines of the anchor, with the empty line above them where what follows is empty or the end of a block:
+    /// what has to go when nothing takes its place.
+    fn lines(&self, text: &[u8]) -> Range<usize> {
+        let mut start = line_start(text, self.range.start);
+        let end = line_end(text, self.range.end);
+        let next = text[end..].lines().next().unwrap_or_default().trim();
+        if text[..start].ends_with(b"\n\n") && (next.is_empty() || next == b"}") {
+            start -= 1;
+        }
+        start..end
+    }
+
+    /// `rendered` as it will stand in the file.
+    #[must_use]
+    pub fn lay_out(&self, rendered: &str) -> String {
+        let rendered = rendered.strip_suffix('\n').unwrap_or(rendered);
+        match &self.layout {
+            Layout::Statements(indentation) => indent(rendered, indentation),
+            Layout::Lines(indentation) => {
+                let first = if rendered.starts_with('\n') {
+                    ""
+                } else {
+                    indentation
+                };
+                format!("{first}{}\n", indent(rendered, indentation))
+            }
+            Layout::Definition => format!("{rendered}\n"),
+            Layout::Parameter(between) => format!("{between}{}", rendered.trim()),
+            Layout::DefinitionBefore => format!("{rendered}\n\n"),
+            Layout::DefinitionAfter => format!("\n{rendered}\n"),
+            Layout::Nothing => String::new(),
+            Layout::Plain => rendered.to_owned(),
+        }
+    }
+}
+
+/// Makes a change and proves that nothing but `changes` changed, that nothing but `defines` was added, and that
+/// the parser makes sense of both.
+pub fn replace(
+    source: &Source,
+    anchor: &Anchor,
+    rendered: &str,
+    edit: &EditSpec,
+    changes: Option<&str>,
+    defines: &[String],
+) -> Result<Source> {
+    if anchor.layout == Layout::Nothing {
+        return Ok(source.clone());
+    }
+    let new = if rendered.trim().is_empty() {
+        source.replace(anchor.lines(source.text()), b"")
+    } else {
+        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
+    };
+    let proof = Proof {
+        source,
+        new: &new,
+        edit,
+    };
+    proof.others_are_untouched(changes)?;
+    proof.additions_are(defines)?;
+    for name in changes
+        .into_iter()
+        .chain(defines.iter().map(String::as_str))
+    {
+        proof.parses(name)?;
+    }
+    Ok(new)
+}
+
+/// What an edit did to the definitions of a file.
+struct Proof<'a> {
+    source: &'a Source,
+    new: &'a Source,
+    edit: &'a EditSpec,
+}
+
+impl Proof<'_> {
+    fn others_are_untouched(&self, changes: Option<&str>) -> Result<()> {
+        let (before, after) = (definitions(self.source), definitions(self.new));
+        let touched = before.iter().find(|(name, texts)| {
+            after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
+        });
+        match touched {
+            Some((name, _)) => Err(self.broken(format!(
+                "changes or breaks `{name}()`, which it does not name"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn additions_are(&self, defines: &[String]) -> Result<()> {
+        let (before, after) = (definitions(self.source), definitions(self.new));
+        let added = after.keys().filter(|name| !before.contains_key(*name));
+        let mut added: Vec<String> = added.map(ToString::to_string).collect();
+        let mut wanted = defines.to_vec();
+        added.sort();
+        wanted.sort();
+        if added == wanted {
+            return Ok(());
+        }
+        let (added, wanted) = (added.join(", "), wanted.join(", "));
+        Err(self.broken(format!(
+            "defines [{added}], but its `defines` says [{wanted}]"
+        )))
+    }
+
+    /// A function that is there as it should be. One that the parser did not understand before need not be understood now.
+    fn parses(&self, name: &str) -> Result<()> {
+        let now = self.new.functions_named(name)?;
+        let before = self.source.functions_named(name)?;
+        let clean = now.iter().all(|function| function.clean)
+            || before.iter().any(|function| !function.clean);
+        if now.len() == 1 && clean {
+            return Ok(());
+        }
+        Err(self.broken(format!(
+            "breaks `{name}()`: it does not parse as a function any more"
+        )))
+    }
+
+    fn broken(&self, what: String) -> anyhow::Error {
+        Refusal::usage(format!(
+            "{}: edit `{}` {what}",
+            self.edit.place, self.edit.name
+        ))
+        .hint("mend its template, or `defines`")
+        .into()
+    }
+}
+
+/// Every definition's text, by name; a name can be defined more than once (under `#if`).
+fn definitions(source: &Source) -> BTreeMap<&BStr, Vec<&BStr>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (name, definition) in source.layout() {
+        let text = source.slice(definition.start..definition.range.end);
+        found.entry(name).or_default().push(text);
+    }
+    found
+}
+
+/// The anchor of a whole new file.
+#[must_use]
+pub fn whole_file() -> Anchor {
+    Anchor {
+        function: None,
+        range: 0..0,
+        at: 0,
+        matched: String::new(),
+        captures: BTreeMap::new(),
+        layout: Layout::Plain,
+    }
+}
