@@ -3,8 +3,11 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod check;
+mod doctor;
 mod explain;
 mod facts;
+mod letters;
 mod regen;
 mod select;
 
@@ -50,6 +53,10 @@ enum Command {
     Facts(facts::Args),
     /// Show where each edit would land, without writing anything
     Explain(explain::Args),
+    /// Prove a series before it is sent
+    Check(check::Args),
+    /// Show which outside tools are there, and what the missing ones would enable
+    Doctor(doctor::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Print completions for a shell
@@ -86,6 +93,8 @@ impl Cli {
             Command::Regen(args) => regen::run(&args, ui),
             Command::Facts(args) => facts::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
+            Command::Check(args) => check::run(&args, ui),
+            Command::Doctor(args) => doctor::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
             Command::Man { directory } => man(&directory),

@@ -127,6 +127,19 @@ impl Task {
         self
     }
 
+    /// Clears the environment but for where programs, the home and temporary files are: what the user has set
+    /// (`MAKEFLAGS`, `CFLAGS`, a language) cannot change what the child does.
+    #[must_use]
+    pub fn clean_env(mut self) -> Self {
+        self.command.env_clear().env("LC_ALL", "C");
+        for key in ["PATH", "HOME", "TMPDIR"] {
+            if let Some(value) = std::env::var_os(key) {
+                self.command.env(key, value);
+            }
+        }
+        self
+    }
+
     /// Runs in `dir`.
     #[must_use]
     pub fn dir(mut self, dir: &Path) -> Self {

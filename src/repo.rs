@@ -2,6 +2,7 @@
 //!
 //! Hides object storage: packs, alternates, partial clones, and whether what is written is kept.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -227,6 +228,74 @@ impl Repo {
                 id,
             })
             .collect())
+    }
+
+    /// The paths at which two trees differ, in git's order. Subtrees that are equal are never read.
+    pub fn changed_paths(&self, old: ObjectId, new: ObjectId) -> Result<Vec<BString>> {
+        let mut paths = Vec::new();
+        self.compare(Some(old), Some(new), BStr::new(""), &mut paths)?;
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn compare(
+        &self,
+        old: Option<ObjectId>,
+        new: Option<ObjectId>,
+        above: &BStr,
+        paths: &mut Vec<BString>,
+    ) -> Result<()> {
+        let read = |id: Option<ObjectId>| id.map_or(Ok(Vec::new()), |id| Ok(self.object(id)?.1));
+        let [old, new]: [Result<Vec<u8>>; 2] = [read(old), read(new)];
+        let (old, new) = (old?, new?);
+        let mut sides: BTreeMap<&BStr, [Option<TreeEntry<'_>>; 2]> = BTreeMap::new();
+        for (side, bytes) in [&old, &new].into_iter().enumerate() {
+            for entry in tree_entries(bytes)? {
+                let name = entry.name;
+                sides.entry(name).or_default()[side] = Some(entry);
+            }
+        }
+        for (name, [old, new]) in sides {
+            let same = |old: &TreeEntry<'_>, new: &TreeEntry<'_>| (old.mode, old.id) == (new.mode, new.id);
+            if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| same(old, new)) {
+                continue;
+            }
+            let path: BString = [above.as_bytes(), name.as_bytes()].concat().into();
+            let is_tree = |entry: &TreeEntry<'_>| entry.kind() == ObjectType::Tree;
+            if [&old, &new].into_iter().flatten().any(|entry| !is_tree(entry)) {
+                paths.push(path.clone());
+            }
+            let [old, new] = [old, new].map(|entry| entry.filter(is_tree).map(|entry| entry.id));
+            if old.is_some() || new.is_some() {
+                self.compare(old, new, [&path[..], b"/"].concat().as_bstr(), paths)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every blob of a tree with its path and mode, submodules left out.
+    pub fn files(&self, tree_id: ObjectId) -> Result<Vec<(BString, u32, ObjectId)>> {
+        let mut files = Vec::new();
+        self.collect(tree_id, BStr::new(""), &mut files)?;
+        Ok(files)
+    }
+
+    fn collect(
+        &self,
+        tree_id: ObjectId,
+        above: &BStr,
+        files: &mut Vec<(BString, u32, ObjectId)>,
+    ) -> Result<()> {
+        let bytes = self.object(tree_id)?.1;
+        for entry in tree_entries(&bytes)? {
+            let path: BString = [above.as_bytes(), entry.name.as_bytes()].concat().into();
+            match entry.kind() {
+                ObjectType::Tree => self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?,
+                ObjectType::Blob => files.push((path, entry.mode, entry.id)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// A blob's content.

@@ -3,12 +3,14 @@
 //!
 //! Hides colour, terminal detection and the escaping of what comes from trees and mails.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use bstr::ByteSlice;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::{Refusal, refusal};
 
@@ -88,6 +90,14 @@ impl Ui {
         }
     }
 
+    /// Several bars at once, with lines above them, for work that goes on side by side.
+    #[must_use]
+    pub fn board(self) -> Board {
+        let shown = !self.quiet && io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Board { ui: self, shown, all: MultiProgress::with_draw_target(target), bars: Mutex::default() }
+    }
+
     /// A bar of `total` units (bytes, files ...), or a spinner where the total is not known (0).
     /// Shown on a terminal only, and only once the work has taken a while.
     #[must_use]
@@ -107,6 +117,55 @@ impl Ui {
             bar,
             since: Instant::now(),
             shown,
+        }
+    }
+}
+
+/// Bars of work that goes on side by side; they disappear when dropped. Shown on a terminal only.
+#[derive(Debug)]
+pub struct Board {
+    ui: Ui,
+    shown: bool,
+    all: MultiProgress,
+    bars: Mutex<BTreeMap<String, ProgressBar>>,
+}
+
+impl Board {
+    /// A line that stays, above the bars. On a terminal or not.
+    pub fn status(&self, line: &str) {
+        if self.shown {
+            self.all.suspend(|| self.ui.status(line));
+        } else {
+            self.ui.status(line);
+        }
+    }
+
+    /// Moves the bar called `name` to `done` of `total` and says what is done now.
+    pub fn step(&self, name: &str, what: &str, done: u64, total: u64) {
+        if !self.shown {
+            return;
+        }
+        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = bars.entry(name.to_owned()).or_insert_with(|| {
+            let bar = self.all.add(ProgressBar::new(total));
+            if let Ok(style) = ProgressStyle::with_template("{prefix:24} [{bar:20}] {elapsed} {msg}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(shown_text(name.as_bytes()));
+            bar.enable_steady_tick(Duration::from_secs(1));
+            bar
+        });
+        bar.set_length(total);
+        bar.set_position(done);
+        bar.set_message(shown_text(what.as_bytes()));
+    }
+
+    /// Takes the bar called `name` away.
+    pub fn end(&self, name: &str) {
+        let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bar) = bars.remove(name) {
+            bar.finish_and_clear();
+            self.all.remove(&bar);
         }
     }
 }

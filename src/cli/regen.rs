@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::letters::LetterArgs;
 use super::select::{BaseArgs, SeriesArgs};
-use crate::diff::{self, Labels};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::facts::Found;
-use crate::mail::{self, ChangeId, Cover, Mail, Mailbox, Threading};
+use crate::mail::{self, Mail};
 use crate::outgoing::{self, Written};
 use crate::recipe::Recipe;
-use crate::repo::{Base, Repo, Signature};
-use crate::series::{Options, Regenerated, Series, regenerate};
-use crate::ui::{Ui, shown_text};
+use crate::repo::Repo;
+use crate::series::{Regenerated, Series, regenerate};
+use crate::ui::Ui;
 
 /// Regenerate the series on a base, and write its cover letter and patches as mails.
 ///
@@ -30,36 +30,8 @@ pub(super) struct Args {
     /// The directory to write to [default: outgoing/SERIES/vN]
     #[arg(short, long, value_name = "DIR")]
     output_directory: Option<PathBuf>,
-    /// The version of the series [default: the recipe's]
-    #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    reroll_count: Option<u32>,
-    /// Who wrote the patches; git's own configuration is not asked
-    #[arg(long, value_name = "NAME <ADDRESS>", env = "REROLL_AUTHOR")]
-    author: Option<String>,
-    /// Who sends the mails; an author who does not stands in the body
-    #[arg(long, value_name = "NAME <ADDRESS>")]
-    from: Option<String>,
-    /// Add the author's Signed-off-by to each patch
-    #[arg(short, long)]
-    signoff: bool,
-    /// The date of the patches (RFC 3339) [default: the recipe's, else the base's]
-    #[arg(long, value_name = "DATE")]
-    date: Option<String>,
-    /// Say `RFC PATCH` in the subjects
-    #[arg(long)]
-    rfc: bool,
-    /// Say `PATCH RESEND` in the subjects
-    #[arg(long)]
-    resend: bool,
-    /// Add a recipient (also a list of the recipe's)
-    #[arg(long, value_name = "ADDRESS")]
-    to: Vec<String>,
-    /// Add a copy
-    #[arg(long, value_name = "ADDRESS")]
-    cc: Vec<String>,
-    /// Leave out message ids and threading
-    #[arg(long)]
-    no_thread: bool,
+    #[command(flatten)]
+    letters: LetterArgs,
     /// Leave the commits on this ref, which must not exist, or be where an earlier run left it
     #[arg(long = "ref", value_name = "REF")]
     reference: Option<String>,
@@ -110,21 +82,17 @@ struct CommitReport<'a> {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
-    let author = args.author(&recipe)?;
+    let author = args.letters.author(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     if args.reference.is_none() {
         repo.keep_in_memory()?;
     }
-    let options = Options {
-        author: args.signature(&author, &recipe, &base)?,
-        sign_off: args.signoff || recipe.series.sign_off,
-        version: args.reroll_count.unwrap_or(recipe.series.version),
-    };
+    let options = args.letters.options(&author, &recipe, &base)?;
     let series = match regenerate(&repo, &base, &recipe, &options)? {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.json, ui),
     };
-    let mails = args.mails(&repo, &recipe, &series, &options)?;
+    let mails = args.letters.letters(&repo, &recipe, &series, &options)?.compose()?;
     let written = args.write(&recipe, &mails, options.version, ui)?;
     if let Some(name) = &args.reference {
         leave_on_ref(&repo, name, &series, args.force, ui)?;
@@ -150,106 +118,6 @@ pub(super) fn applied(what: &[String], json: bool, ui: Ui) -> Result<Exit> {
 }
 
 impl Args {
-    fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
-        let text = self.author.as_ref().or(recipe.series.author.as_ref()).ok_or_else(|| {
-            Refusal::usage("nobody is named as the author of the patches")
-                .hint(format!("pass `--author 'A U Thor <author@example.org>'`, set REROLL_AUTHOR, or set `author` in {}/series.toml", recipe.origin))
-        })?;
-        Mailbox::parse_person(text)
-    }
-
-    fn signature(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Signature> {
-        let date = self.date.as_ref().or(recipe.series.date.as_ref());
-        let time = date.map_or(Ok(base.time), |date| {
-            let parsed: Result<jiff::Timestamp, _> = date.parse();
-            parsed.map(jiff::Timestamp::as_second).map_err(|error| {
-                Refusal::usage(format!(
-                    "`{}` is no date: {error}",
-                    shown_text(date.as_bytes())
-                ))
-                .hint("write it like `2026-11-30T12:00:00Z`")
-            })
-        })?;
-        Ok(Signature {
-            name: author.name.clone().into(),
-            email: author.email.clone().into(),
-            time,
-            offset: 0,
-        })
-    }
-
-    fn mails(
-        &self,
-        repo: &Repo,
-        recipe: &Recipe,
-        series: &Series,
-        options: &Options,
-    ) -> Result<Vec<Mail>> {
-        let labels = Labels::of(series.base.tree_id);
-        let mut before = series.base.tree_id;
-        let mut patches = Vec::new();
-        for patch in &series.patches {
-            let files = diff::between(repo, before, patch.commit.tree_id, &labels)?;
-            before = patch.commit.tree_id;
-            patches.push(mail::Patch {
-                name: patch.name.clone(),
-                commit: patch.commit.clone(),
-                files,
-                notes: String::new(),
-            });
-        }
-        let cover = Cover {
-            subject: recipe.series.title.clone(),
-            blurb: series.cover.clone(),
-            files: diff::between(repo, series.base.tree_id, before, &labels)?,
-            notes: String::new(),
-        };
-        mail::compose(
-            Some(&cover),
-            &patches,
-            &self.mail_options(recipe, series, options)?,
-        )
-    }
-
-    fn mail_options(
-        &self,
-        recipe: &Recipe,
-        series: &Series,
-        options: &Options,
-    ) -> Result<mail::Options> {
-        let mailboxes = |texts: &[&[String]]| {
-            texts
-                .iter()
-                .copied()
-                .flatten()
-                .map(|text| Mailbox::parse(text))
-                .collect::<Result<Vec<_>>>()
-        };
-        let mut words: Vec<&str> = recipe.series.prefix.iter().map(String::as_str).collect();
-        words.extend(self.rfc.then_some("RFC"));
-        words.push("PATCH");
-        words.extend(self.resend.then_some("RESEND"));
-        Ok(mail::Options {
-            version: Some(options.version),
-            prefix: words.join(" "),
-            sender: self
-                .from
-                .as_ref()
-                .map(|from| Mailbox::parse(from))
-                .transpose()?,
-            to: mailboxes(&[&recipe.series.to, &self.to])?,
-            cc: mailboxes(&[&recipe.series.cc, &self.cc])?,
-            threading: if self.no_thread {
-                Threading::None
-            } else {
-                Threading::Shallow
-            },
-            base_commit: series.base.official.then_some(series.base.commit_id),
-            change_id: Some(ChangeId::parse(&recipe.series.change_id)?),
-            ..mail::Options::default()
-        })
-    }
-
     /// Writes the mails; says where to, if they went to a directory.
     fn write(
         &self,

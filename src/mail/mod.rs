@@ -109,6 +109,24 @@ pub struct Cover {
     pub notes: String,
 }
 
+/// A whole series as it would be sent.
+#[derive(Debug, Clone)]
+pub struct Letters {
+    /// The cover letter, if there is one.
+    pub cover: Option<Cover>,
+    /// The patches, in order.
+    pub patches: Vec<Patch>,
+    /// How the mails are made.
+    pub options: Options,
+}
+
+impl Letters {
+    /// The mails, the cover letter first; see [`compose`].
+    pub fn compose(&self) -> Result<Vec<Mail>> {
+        compose(self.cover.as_ref(), &self.patches, &self.options)
+    }
+}
+
 /// A mail, ready to be written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {

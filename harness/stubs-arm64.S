@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the zone-device code refers to while it runs. Every other symbol stays
+ * unresolved, that is 0, so that reaching one crashes instead of passing.
+ */
+	.text
+
+	.globl	_mcount, __dynamic_pr_debug, __cond_resched, dynamic_cond_resched
+_mcount:
+__dynamic_pr_debug:
+__cond_resched:
+dynamic_cond_resched:
+	ret
+
+/* A failed check must not go unseen. */
+	.globl	__stack_chk_fail, dump_stack
+__stack_chk_fail:
+dump_stack:
+	udf	#0
+
+/* The name depends on the kernel; the first two arguments do not. */
+	.globl	init_pageblock_migratetype, set_pageblock_migratetype
+init_pageblock_migratetype:
+set_pageblock_migratetype:
+	b	khost_pageblock
+
+	.data
+	.balign	64
+	.globl	jiffies, mem_section, __stack_chk_guard
+jiffies:
+	.quad	0
+mem_section:
+	.quad	0
+__stack_chk_guard:
+	.quad	0x1234567812345600
+
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The user half of the harness: what its files share. */
+#ifndef USER_H
+#define USER_H
+
+#include <stddef.h>
+
+struct variant {
+	const char *name;
+	void *fn;			/* memmap_init_zone_device() of this variant */
+};
+
+/* Written by the link script; the first variant is the reference. */
+extern const struct variant variants[];
+extern const unsigned int nr_variants;
+
+struct options {
+	unsigned long pages;		/* PFNs of the device */
+	unsigned int rounds;
+	unsigned int repeat;		/* calls in one sample */
+	unsigned int threads;
+	int order;			/* -1: the default orders */
+	int altmap;			/* 0: reused tails, where the kernel does that */
+	const char *kernel;		/* a label, printed as it is */
+};
+
+/* 4 GiB: aligned to every order that is tried. */
+#define START_PFN	0x100000UL
+
+void *map_memory(size_t size);
+void set_gs_area(void);
+int run_verify(const struct options *opt);
+int run_bench(const struct options *opt);
+
+#endif /* USER_H */

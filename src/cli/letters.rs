@@ -1,0 +1,152 @@
+//! Options that say how the mails of a series look: who wrote it, who sends it, to whom.
+//!
+//! Hides how a recipe and the command line share that; `regen` and `check` make the very same mails.
+
+use anyhow::Result;
+
+use crate::diff::{self, Labels};
+use crate::error::Refusal;
+use crate::mail::{self, ChangeId, Cover, Letters, Mailbox, Threading};
+use crate::recipe::Recipe;
+use crate::repo::{Base, Repo, Signature};
+use crate::series::{Options, Series};
+use crate::ui::shown_text;
+
+/// How the mails look.
+#[derive(Debug, clap::Args)]
+pub(super) struct LetterArgs {
+    /// The version of the series [default: the recipe's]
+    #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    reroll_count: Option<u32>,
+    /// Who wrote the patches; git's own configuration is not asked
+    #[arg(long, value_name = "NAME <ADDRESS>", env = "REROLL_AUTHOR")]
+    author: Option<String>,
+    /// Who sends the mails; an author who does not stands in the body
+    #[arg(long, value_name = "NAME <ADDRESS>")]
+    from: Option<String>,
+    /// Add the author's Signed-off-by to each patch
+    #[arg(short, long)]
+    signoff: bool,
+    /// The date of the patches (RFC 3339) [default: the recipe's, else the base's]
+    #[arg(long, value_name = "DATE")]
+    date: Option<String>,
+    /// Say `RFC PATCH` in the subjects
+    #[arg(long)]
+    rfc: bool,
+    /// Say `PATCH RESEND` in the subjects
+    #[arg(long)]
+    resend: bool,
+    /// Add a recipient (also a list of the recipe's)
+    #[arg(long, value_name = "ADDRESS")]
+    to: Vec<String>,
+    /// Add a copy
+    #[arg(long, value_name = "ADDRESS")]
+    cc: Vec<String>,
+    /// Leave out message ids and threading
+    #[arg(long)]
+    no_thread: bool,
+}
+
+impl LetterArgs {
+    /// The author, who has to be named.
+    pub(super) fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
+        let text = self.author.as_ref().or(recipe.series.author.as_ref()).ok_or_else(|| {
+            Refusal::usage("nobody is named as the author of the patches")
+                .hint(format!("pass `--author 'A U Thor <author@example.org>'`, set REROLL_AUTHOR, or set `author` in {}/series.toml", recipe.origin))
+        })?;
+        Mailbox::parse_person(text)
+    }
+
+    /// What regenerating asks for.
+    pub(super) fn options(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Options> {
+        Ok(Options {
+            author: self.signature(author, recipe, base)?,
+            sign_off: self.signoff || recipe.series.sign_off,
+            version: self.reroll_count.unwrap_or(recipe.series.version),
+        })
+    }
+
+    fn signature(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Signature> {
+        let date = self.date.as_ref().or(recipe.series.date.as_ref());
+        let time = date.map_or(Ok(base.time), |date| {
+            let parsed: Result<jiff::Timestamp, _> = date.parse();
+            parsed.map(jiff::Timestamp::as_second).map_err(|error| {
+                Refusal::usage(format!(
+                    "`{}` is no date: {error}",
+                    shown_text(date.as_bytes())
+                ))
+                .hint("write it like `2026-11-30T12:00:00Z`")
+            })
+        })?;
+        Ok(Signature {
+            name: author.name.clone().into(),
+            email: author.email.clone().into(),
+            time,
+            offset: 0,
+        })
+    }
+
+    /// The cover letter and the patches as they would be sent.
+    pub(super) fn letters(&self, repo: &Repo, recipe: &Recipe, series: &Series, options: &Options) -> Result<Letters> {
+        let labels = Labels::of(series.base.tree_id);
+        let mut before = series.base.tree_id;
+        let mut patches = Vec::new();
+        for patch in &series.patches {
+            let files = diff::between(repo, before, patch.commit.tree_id, &labels)?;
+            before = patch.commit.tree_id;
+            patches.push(mail::Patch {
+                name: patch.name.clone(),
+                commit: patch.commit.clone(),
+                files,
+                notes: String::new(),
+            });
+        }
+        let cover = Cover {
+            subject: recipe.series.title.clone(),
+            blurb: series.cover.clone(),
+            files: diff::between(repo, series.base.tree_id, before, &labels)?,
+            notes: String::new(),
+        };
+        let options = self.mail_options(recipe, series, options)?;
+        Ok(Letters { cover: Some(cover), patches, options })
+    }
+
+    fn mail_options(
+        &self,
+        recipe: &Recipe,
+        series: &Series,
+        options: &Options,
+    ) -> Result<mail::Options> {
+        let mailboxes = |texts: &[&[String]]| {
+            texts
+                .iter()
+                .copied()
+                .flatten()
+                .map(|text| Mailbox::parse(text))
+                .collect::<Result<Vec<_>>>()
+        };
+        let mut words: Vec<&str> = recipe.series.prefix.iter().map(String::as_str).collect();
+        words.extend(self.rfc.then_some("RFC"));
+        words.push("PATCH");
+        words.extend(self.resend.then_some("RESEND"));
+        Ok(mail::Options {
+            version: Some(options.version),
+            prefix: words.join(" "),
+            sender: self
+                .from
+                .as_ref()
+                .map(|from| Mailbox::parse(from))
+                .transpose()?,
+            to: mailboxes(&[&recipe.series.to, &self.to])?,
+            cc: mailboxes(&[&recipe.series.cc, &self.cc])?,
+            threading: if self.no_thread {
+                Threading::None
+            } else {
+                Threading::Shallow
+            },
+            base_commit: series.base.official.then_some(series.base.commit_id),
+            change_id: Some(ChangeId::parse(&recipe.series.change_id)?),
+            ..mail::Options::default()
+        })
+    }
+}

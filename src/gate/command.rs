@@ -1,0 +1,67 @@
+//! The options of `reroll check` and what it prints.
+//!
+//! Hides which renderer writes where; where the series comes from is the caller's.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use super::run::CachePolicy;
+use super::{Event, Name, Options, Report, Subject, check};
+use crate::lab::{Lab, write_whole};
+use crate::ui::Ui;
+
+/// Options of `reroll check` that say what is run and how it is reported.
+#[derive(Debug, Clone, clap::Args)]
+pub struct GateArgs {
+    /// Run only these gates
+    #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]
+    gates: Vec<Name>,
+    /// Tell for each patch how it fits REV too: clean, drifted, conflict or upstream
+    #[arg(long, value_name = "REV")]
+    onto: Option<String>,
+    /// Run gates that take many minutes too
+    #[arg(long)]
+    slow: bool,
+    /// Find everything out anew, whatever earlier runs found
+    #[arg(long)]
+    renew: bool,
+    /// Run at most N builds at once [default: what cores and memory can take]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Print the outcomes as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write the outcomes to FILE as JUnit XML, too
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+impl GateArgs {
+    fn options(&self) -> Options {
+        Options {
+            gates: self.gates.clone(),
+            onto: self.onto.clone(),
+            slow: self.slow,
+            cache: if self.renew { CachePolicy::Renew } else { CachePolicy::Use },
+            jobs: self.jobs,
+        }
+    }
+}
+
+/// Runs the gates on `subject` and prints what they found.
+pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
+    let board = ui.board();
+    let report = check(subject, &args.options(), lab, &|event| match event {
+        Event::Step { task, what, done, total } => board.step(task, what, done, total),
+        Event::End { task } => board.end(task),
+        Event::Found(outcome) => board.status(&outcome.line()),
+    })?;
+    drop(board);
+    if let Some(file) = &args.junit {
+        write_whole(file, &report.junit()?)?;
+    }
+    let printed = if args.json { ui.data(&report.json()?) } else { ui.text(&report.table()) };
+    printed.context("cannot write to standard output")?;
+    Ok(report)
+}

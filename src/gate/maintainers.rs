@@ -1,0 +1,75 @@
+//! The maintainers gate: whom the base's own `scripts/get_maintainer.pl` names for each patch.
+//!
+//! Hides its roles: maintainers become `To`, reviewers and lists become `Cc`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bstr::ByteSlice;
+
+use super::run::Context;
+use super::toolchain::{Tool, missing};
+use super::{Mail, Name, Outcome, apply};
+use crate::exec::Task;
+
+/// Asks for every patch.
+pub(super) fn run(context: &Context<'_>) -> Result<()> {
+    let subject = context.subject;
+    let perl = Tool::new("perl", "perl");
+    for mail in subject.mails.iter().filter(|mail| mail.number > 0) {
+        if let Some((_, packages)) = missing(std::slice::from_ref(&perl)) {
+            let blank = Outcome::new(Name::Maintainers).patch(mail.number);
+            context.found(blank.error("not installed: perl").packages(&packages));
+            continue;
+        }
+        let parts = (subject.base.tree_id.to_string(), apply::digest(&mail.bytes));
+        context.cached(Name::Maintainers, Some(mail.number), &parts, |source| ask(mail, source))?;
+    }
+    Ok(())
+}
+
+fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {
+    let blank = Outcome::new(Name::Maintainers).patch(mail.number);
+    let script = source.join("scripts/get_maintainer.pl");
+    if !script.is_file() {
+        return Ok(blank.error("the base has no `scripts/get_maintainer.pl`"));
+    }
+    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let file = dir.path().join("mail.patch");
+    fs::write(&file, &mail.bytes).context("cannot write a mail")?;
+    let task = Task::new("perl").clean_env().dir(source).arg(&script);
+    // Without git: the exported source has no history, and the user's must not change the answer.
+    let output = task.args(["--nogit", "--nogit-fallback", "--rolestats"]).arg(&file).run()?;
+    if !output.exit.success() {
+        return Ok(blank.error("get_maintainer.pl broke").lines(super::scratch::said(&output)));
+    }
+    let lines: Vec<_> = output.stdout.lines().filter_map(|line| recipient(&line.to_str_lossy())).collect();
+    if !lines.iter().any(|line| line.starts_with("To: ")) {
+        return Ok(blank.fail("nobody maintains these files").lines(lines));
+    }
+    Ok(blank.lines(lines))
+}
+
+/// `Name <address> (role:SUBSYSTEM)` as a header line that `git send-email` and b4 read.
+fn recipient(line: &str) -> Option<String> {
+    let (address, role) = line.rsplit_once(" (").or_else(|| line.split_once(" ("))?;
+    let is_maintainer = ["maintainer", "supporter"].iter().any(|name| role.starts_with(name));
+    Some(format!("{}: {}", if is_maintainer { "To" } else { "Cc" }, address.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_decide_between_to_and_cc() {
+        let lines = [
+            "A U Thor <author@example.org> (maintainer:MEMORY MANAGEMENT)",
+            "R V Iewer <r@example.org> (reviewer:MEMORY MANAGEMENT)",
+            "list@example.org (open list:MEMORY MANAGEMENT)",
+        ];
+        let got: Vec<_> = lines.iter().filter_map(|line| recipient(line)).collect();
+        assert_eq!(got, ["To: A U Thor <author@example.org>", "Cc: R V Iewer <r@example.org>", "Cc: list@example.org"]);
+    }
+}

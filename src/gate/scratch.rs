@@ -1,0 +1,158 @@
+//! A throw-away repository that holds only the files a series touches, where mails meet the real `git am`.
+//!
+//! Hides its place and its git children; nothing of the kernel's repository is checked out or changed.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::exec::{Output, Task};
+use crate::lab::{Files, safe_path};
+use crate::repo::{Commit, File, ObjectId, Repo};
+
+/// A repository in a temporary directory.
+pub(super) struct Scratch {
+    dir: tempfile::TempDir,
+}
+
+/// Who commits in the scratch repository: nobody sees it.
+const COMMITTER: [(&str, &str); 2] = [("GIT_COMMITTER_NAME", "reroll"), ("GIT_COMMITTER_EMAIL", "reroll@localhost")];
+
+impl Scratch {
+    /// An empty one.
+    pub(super) fn new() -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("reroll-").tempdir().context("cannot make a temporary directory")?;
+        let scratch = Self { dir };
+        scratch.git(&["init", "-q"]).output()?;
+        scratch.commit_all("start")?;
+        Ok(scratch)
+    }
+
+    /// One that holds `files` in its first commit.
+    pub(super) fn with(files: &Files) -> Result<Self> {
+        let scratch = Self::new()?;
+        scratch.set(files)?;
+        Ok(scratch)
+    }
+
+    /// Makes the work tree hold `files` and nothing else, in a commit.
+    pub(super) fn set(&self, files: &Files) -> Result<()> {
+        self.git(&["rm", "-rqf", "--ignore-unmatch", "."]).output()?;
+        for (path, file) in files {
+            if let Some(file) = file {
+                self.write(path.as_bstr(), file)?;
+            }
+        }
+        self.commit_all("set")
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A git child there, which sees no configuration of the user.
+    pub(super) fn git(&self, args: &[&str]) -> Task {
+        let mut task = Task::git().clean_env();
+        for (key, value) in [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CEILING_DIRECTORIES", "/")]
+            .into_iter()
+            .chain(COMMITTER)
+            .chain([("GIT_AUTHOR_NAME", "reroll"), ("GIT_AUTHOR_EMAIL", "reroll@localhost")])
+        {
+            task = task.env(key, value);
+        }
+        task.args(["-c", "core.autocrlf=false", "-c", "gc.auto=0", "-c", "commit.gpgSign=false"]).args(args).dir(self.path())
+    }
+
+    /// Applies one mail as `git am` does; the lines it said where it would not.
+    pub(super) fn am(&self, mail: &[u8]) -> Result<Result<Commit, Vec<String>>> {
+        let output = self.git(&["am", "-q", "--no-gpg-sign"]).input(mail).run()?;
+        if !output.exit.success() {
+            self.git(&["am", "--abort"]).run()?;
+            return Ok(Err(said(&output)));
+        }
+        self.head().map(Ok)
+    }
+
+    /// The paths that a patch names.
+    pub(super) fn paths(&self, mail: &[u8]) -> Result<Vec<BString>> {
+        let output = self.git(&["apply", "--numstat", "-z"]).input(mail).output()?;
+        let mut paths = Vec::new();
+        for line in output.split_str("\0").filter(|line| !line.is_empty()) {
+            // A rename has an empty path here and its two names next.
+            let path = line.splitn_str(3, "\t").nth(2).unwrap_or(line).as_bstr();
+            if !path.is_empty() {
+                safe_path(path)?;
+                paths.push(path.to_owned());
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Whether any commit here knows `path`.
+    pub(super) fn has_seen(&self, path: &BStr) -> Result<bool> {
+        let log = self.git(&["log", "--format=%H", "-1", "--"]).arg(path.to_path()?).output()?;
+        Ok(!log.is_empty())
+    }
+
+    /// Adds the file at `path` of a tree, if there is one, in a commit of its own.
+    pub(super) fn add_missing(&self, repo: &Repo, tree_id: ObjectId, path: &BStr) -> Result<()> {
+        if let Some(file) = repo.file(tree_id, path)? {
+            self.write(path, &file)?;
+            self.commit_all("add a file of the base")?;
+        }
+        Ok(())
+    }
+
+    /// What the newest commit changed, as a commit of `repo` on top of `parent` (commit and tree).
+    pub(super) fn transplant(
+        &self,
+        repo: &Repo,
+        parent: (ObjectId, ObjectId),
+        commit: &Commit,
+    ) -> Result<(ObjectId, ObjectId)> {
+        let here = Repo::open(self.path())?;
+        let before = here.commit(commit.parent_ids[0])?.tree_id;
+        let mut files = Vec::new();
+        for path in here.changed_paths(before, commit.tree_id)? {
+            let file = here.file(commit.tree_id, path.as_bstr())?.with_context(|| {
+                crate::error::Refusal::usage(format!("a patch deletes `{path}`, which a directory of patches cannot do here"))
+                    .hint("give the series as a branch")
+            })?;
+            files.push((path, file.mode, repo.write_blob(&file.bytes)?));
+        }
+        let files: Vec<_> = files.iter().map(|(path, mode, id)| (path.as_bstr(), *mode, *id)).collect();
+        let tree_id = repo.write_tree(parent.1, &files)?;
+        let commit_id = repo.write_commit(tree_id, Some(parent.0), &commit.author, commit.message.as_bstr())?;
+        Ok((commit_id, tree_id))
+    }
+
+    /// Writes a file into the work tree.
+    pub(super) fn write(&self, path: &BStr, file: &File) -> Result<()> {
+        let place = self.path().join(path.to_path()?);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        crate::lab::write_file(&place, file)
+    }
+
+    /// Commits everything that is there.
+    pub(super) fn commit_all(&self, message: &str) -> Result<()> {
+        self.git(&["add", "-Af", "."]).output()?;
+        self.git(&["commit", "-q", "--allow-empty", "-m", message]).output().map(drop)
+    }
+
+    /// The newest commit.
+    pub(super) fn head(&self) -> Result<Commit> {
+        let repo = Repo::open(self.path())?;
+        repo.commit(repo.base("HEAD")?.commit_id)
+    }
+}
+
+/// What a child said, line by line.
+pub(super) fn said(output: &Output) -> Vec<String> {
+    let both = [&output.stderr[..], &output.stdout[..]];
+    both.iter().flat_map(|bytes| bytes.lines()).map(|line| line.to_str_lossy().into_owned()).collect()
+}

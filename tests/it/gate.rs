@@ -1,0 +1,579 @@
+//! `reroll check` on a stand-in for a kernel: a few files whose Makefile speaks enough of kbuild.
+//!
+//! Hides that stand-in: it knows defconfig, olddefconfig, prepare, objects, `O=`, `W=` and `C=`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bstr::BString;
+use reroll::exec::{Output, Task};
+use reroll::repo::{MODE_FILE, ObjectId, Repo, Signature};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MAKEFILE: &str = r#"
+MAKEFLAGS += -rR
+.PHONY: FORCE
+VERSION = 6
+PATCHLEVEL = 99
+SUBLEVEL = 0
+EXTRAVERSION =
+CFLAGS_OF_ARCH := -DARCH_$(ARCH)
+ifneq ($(W),)
+CFLAGS_OF_ARCH += -Wall
+endif
+defconfig:
+	@echo CONFIG_ALWAYS=y > $(O)/.config
+olddefconfig:
+	@awk 'NR == FNR { known[$$1] = 1; next } match($$0, /CONFIG_[A-Z0-9_]+/) { name = substr($$0, RSTART + 7, RLENGTH - 7); if (known[name]) line[name] = $$0 } END { for (name in line) print line[name] }' Kconfig $(O)/.config > $(O)/.config.new
+	@mv $(O)/.config.new $(O)/.config
+prepare:
+	@mkdir -p $(O)/scripts/mod
+	@cp scripts/modpost.sh $(O)/scripts/mod/modpost
+	@chmod +x $(O)/scripts/mod/modpost
+	@echo once >> $(O)/prepared
+%.o: FORCE
+	@mkdir -p $(O)/$(@D)
+	@echo '  CC      $@'
+	@if test -f slow; then sleep `cat slow`; fi
+	@gcc $(CFLAGS_OF_ARCH) $(KCFLAGS) -Iinclude -c -o $(O)/$@ $(CURDIR)/$*.c
+	@echo 'savedcmd_$@ := gcc $(CFLAGS_OF_ARCH) -I$(CURDIR)/include -c -o $@ $(CURDIR)/$*.c ; true' > $(O)/$(@D)/.$(@F).cmd
+	@if test "$(C)" = 2 && ! test -f no-sparse; then echo '  CHECK   $*.c'; $(CHECK) -Iinclude $*.c; fi
+FORCE:
+"#;
+
+const MODPOST: &str = "#!/bin/sh
+for last; do :; done
+nm \"$last\" | sed -n 's/.* T \\(unmarked_.*\\)/WARNING: modpost: vmlinux: section mismatch in reference: \\1+0x1c (section: .text) -> setup (section: .init.text)/p'
+";
+
+const CHECKPATCH: &str = r#"#!/usr/bin/perl
+my $bad = 0;
+while (<>) {
+	if (/^\+ {8}/) { $bad = 1; print "ERROR:CODE_INDENT: code indent should use tabs where possible\n#$.: FILE: x\n$_\n"; }
+}
+exit $bad;
+"#;
+
+const GET_MAINTAINER: &str = r#"#!/usr/bin/perl
+print "A Maintainer <m\@example.org> (maintainer:THINGS)\n", "list\@example.org (open list:THINGS)\n";
+"#;
+
+const THING: &str = "int thing_a(int x);
+int thing_b(int x);
+
+int thing_a(int x)
+{
+	int unused_before;
+
+	return x + 1;
+}
+
+int thing_b(int x)
+{
+	return x + 2;
+}
+";
+
+const SETTINGS: &str = r#"
+objects = ["mm/thing.o"]
+options = ["ALWAYS=y"]
+[[configuration]]
+name = "gcc"
+arch = "x86_64"
+section = true
+[[configuration]]
+name = "sparse"
+arch = "x86_64"
+analyser = "sparse"
+[[configuration]]
+name = "arm64"
+arch = "arm64"
+[[skip]]
+gate = "mail"
+reason = "the letters are not what these tests are about"
+"#;
+
+/// A stand-in kernel with a series on top, and a cache of its own.
+struct Kernel {
+    dir: TempDir,
+    files: BTreeMap<String, String>,
+    commits: Vec<ObjectId>,
+    settings: String,
+}
+
+impl Kernel {
+    fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// One with more files in its base.
+    fn with(more: &[(&str, &str)]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = [
+            ("Makefile", MAKEFILE),
+            ("Kconfig", "ALWAYS\nSOMETIMES\nWERROR\n"),
+            ("scripts/modpost.sh", MODPOST),
+            ("scripts/checkpatch.pl", CHECKPATCH),
+            ("scripts/get_maintainer.pl", GET_MAINTAINER),
+            ("include/thing.h", "#define __user __attribute__((noderef, address_space(1)))\n"),
+            ("mm/thing.c", THING),
+        ];
+        let mut kernel =
+            Self { dir, files: BTreeMap::new(), commits: Vec::new(), settings: SETTINGS.to_owned() };
+        Repo::init_bare(&kernel.path("kernel.git")).expect("a repository");
+        kernel.commit("start", &[("COPYING", "GPL-2.0\n")]);
+        kernel.commit("base", &[&base[..], more].concat());
+        kernel
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn repo(&self) -> Repo {
+        Repo::open(&self.path("kernel.git")).expect("a repository")
+    }
+
+    /// The file as it is now, with a text replaced.
+    fn edited(&self, path: &str, from: &str, to: &str) -> String {
+        let text = &self.files[path];
+        assert_eq!(text.matches(from).count(), 1, "`{from}` in {path}");
+        text.replace(from, to)
+    }
+
+    /// A commit on top, with this subject or whole message.
+    fn commit(&mut self, message: &str, files: &[(&str, &str)]) {
+        let repo = self.repo();
+        for (path, text) in files {
+            self.files.insert((*path).to_owned(), (*text).to_owned());
+        }
+        let ids: Vec<(BString, ObjectId)> = self
+            .files
+            .iter()
+            .map(|(path, text)| (path.as_str().into(), repo.write_blob(text.as_bytes()).expect("a blob")))
+            .collect();
+        let entries: Vec<_> = ids.iter().map(|(path, id)| (path.as_ref(), MODE_FILE, *id)).collect();
+        let tree = repo.write_new_tree(&entries).expect("a tree");
+        let message = if message.contains('\n') {
+            message.to_owned()
+        } else {
+            format!("mm: {message}\n\nThere is a reason.\n\nSigned-off-by: A U Thor <author@example.org>\n")
+        };
+        let author = Signature {
+            name: "A U Thor".into(),
+            email: "author@example.org".into(),
+            time: 1_700_000_000 + i64::try_from(self.commits.len()).expect("few"),
+            offset: 60,
+        };
+        let parent = self.commits.last().copied();
+        let id = repo.write_commit(tree, parent, &author, message.as_str().into()).expect("a commit");
+        self.commits.push(id);
+    }
+
+    /// A commit that replaces one text of `mm/thing.c`.
+    fn patch(&mut self, message: &str, from: &str, to: &str) {
+        let text = self.edited("mm/thing.c", from, to);
+        self.commit(message, &[("mm/thing.c", &text)]);
+    }
+
+    /// `reroll check` on everything after the base.
+    fn task(&self, args: &[&str]) -> Task {
+        let settings: String = self.settings.replace("\n[[", "\n[[check.").replace("\n[section", "\n[check.section").replace("\n[equality", "\n[check.equality");
+        let series = self.path("series");
+        fs::create_dir_all(series.join("0001-nothing")).expect("a directory");
+        let text = format!(
+            "name = \"series\"\ntitle = \"mm: things\"\nversion = 1\nchange-id = \"20260101-things-0123456789ab\"\npatches = []\n[check]\n{settings}"
+        );
+        fs::write(series.join("series.toml"), text).expect("written");
+        fs::write(series.join("cover.txt"), "Words.\n").expect("written");
+        let repo = self.path("kernel.git");
+        Task::new(env!("CARGO_BIN_EXE_reroll"))
+            .clean_env()
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .args(["check", "--json", "--tree"])
+            .arg(repo)
+            .arg("--series")
+            .arg(series)
+            .args(["--base", &self.commits[1].to_string()])
+            .args(args)
+    }
+
+    fn branch(&self) -> [String; 2] {
+        ["--branch".to_owned(), self.commits.last().expect("commits").to_string()]
+    }
+
+    fn check(&self, args: &[&str]) -> Report {
+        let [flag, rev] = self.branch();
+        let output = self.task(&[&[flag.as_str(), rev.as_str()], args].concat()).run().expect("reroll starts");
+        Report::new(&output)
+    }
+}
+
+/// What `--json` said.
+#[derive(Debug)]
+struct Report {
+    exit: reroll::exec::End,
+    outcomes: Vec<Value>,
+    stderr: String,
+}
+
+impl Report {
+    fn new(output: &Output) -> Self {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {stderr}"));
+        let outcomes = value["outcomes"].as_array().expect("outcomes").clone();
+        Self { exit: output.exit, outcomes, stderr }
+    }
+
+    /// Everything that is neither pass nor skipped: `gate[ configuration] patch: status`.
+    fn bad(&self) -> Vec<String> {
+        let bad = self.outcomes.iter().filter(|it| !matches!(it["status"].as_str(), Some("pass" | "skipped")));
+        let name = |it: &Value| {
+            let configuration = it["configuration"].as_str().map(|it| format!(" {it}")).unwrap_or_default();
+            format!("{}{configuration} {}: {}", it["gate"].as_str().unwrap(), it["patch"], it["status"].as_str().unwrap())
+        };
+        bad.map(name).collect()
+    }
+
+    /// The first outcome like this.
+    fn of(&self, gate: &str, configuration: Option<&str>, patch: u64) -> &Value {
+        let fits = |it: &&Value| it["gate"] == gate && it["configuration"].as_str() == configuration && it["patch"] == patch;
+        self.outcomes.iter().find(fits).expect("an outcome")
+    }
+
+    fn lines(value: &Value) -> String {
+        let lines = value["lines"].as_array().expect("lines").iter();
+        lines.map(|line| line.as_str().expect("text").to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The outcomes without times and places.
+    fn comparable(&self) -> Vec<Value> {
+        let strip = |it: &Value| {
+            let mut it = it.clone();
+            for key in ["seconds", "log", "cached"] {
+                it.as_object_mut().expect("an object").remove(key);
+            }
+            it
+        };
+        self.outcomes.iter().map(strip).collect()
+    }
+}
+
+/// A series of two patches that nothing can be said against.
+fn clean() -> Kernel {
+    let mut kernel = Kernel::new();
+    kernel.patch("count further", "x + 1", "x + 11");
+    kernel.patch("count even further", "x + 2", "x + 22");
+    kernel
+}
+
+/// Whether a tool is there; in CI it has to be.
+fn have(tool: &str) -> bool {
+    let there = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|dir| dir.join(tool).exists());
+    assert!(there || std::env::var("CI").is_err(), "{tool} is not installed");
+    if !there {
+        eprintln!("left out: {tool} is not installed");
+    }
+    there
+}
+
+#[test]
+fn a_clean_series_passes_and_a_second_run_knows_it_at_once() {
+    if !have("sparse") {
+        return;
+    }
+    let kernel = clean();
+    let report = kernel.check(&[]);
+    assert_eq!(report.bad(), Vec::<String>::new(), "{}", report.stderr);
+    assert_eq!(report.exit, reroll::exec::End::Code(0));
+    let since = Instant::now();
+    let again = kernel.check(&[]);
+    assert!(since.elapsed() < Duration::from_secs(2));
+    assert_eq!(again.comparable(), report.comparable());
+    let found_out = again.outcomes.iter().filter(|it| it["gate"] != "mail" && it["cached"] != true);
+    assert_eq!(found_out.count(), 0);
+    assert!(again.stderr.contains("pass build gcc, patch 1 (cached)"), "{}", again.stderr);
+}
+
+#[test]
+fn a_patch_that_compiles_only_with_the_next_fails_alone() {
+    let mut kernel = Kernel::new();
+    kernel.patch("use what is not there", "x + 1", "helper(x)");
+    kernel.patch("add it", "int thing_a(int x);", "static int helper(int x)\n{\n\treturn x;\n}\n\nint thing_a(int x);");
+    let report = kernel.check(&["--gate", "apply,build,checkpatch"]);
+    assert_eq!(report.bad(), ["build gcc 1: fail", "build sparse 1: fail", "build arm64 1: fail"]);
+    assert_eq!(report.exit, reroll::exec::End::Code(1));
+}
+
+#[test]
+fn only_warnings_that_the_base_does_not_have_fail() {
+    let mut kernel = Kernel::new();
+    kernel.patch("leave something", "\treturn x + 2;", "\tint unused_now;\n\n\treturn x + 2;");
+    let report = kernel.check(&["--gate", "apply,build,checkpatch"]);
+    assert_eq!(report.bad(), ["build gcc 1: fail", "build sparse 1: fail", "build arm64 1: fail"]);
+    let lines = Report::lines(report.of("build", Some("gcc"), 1));
+    assert!(lines.contains("unused_now") && !lines.contains("unused_before"), "{lines}");
+    assert!(lines.starts_with('+'), "{lines}");
+}
+
+#[test]
+fn an_address_space_error_fails_under_sparse_only() {
+    if !have("sparse") {
+        return;
+    }
+    let mut kernel = Kernel::new();
+    let text = kernel.edited("mm/thing.c", "int thing_a(int x);", "#include <thing.h>\n#ifndef __CHECKER__\n#undef __user\n#define __user\n#endif\nint thing_c(int __user *x);\nint thing_c(int __user *x)\n{\n\treturn *x;\n}\n\nint thing_a(int x);");
+    kernel.commit("read from afar", &[("mm/thing.c", &text)]);
+    let report = kernel.check(&["--gate", "apply,build,section,checkpatch"]);
+    assert_eq!(report.bad(), ["build sparse 1: fail"], "{report:?}");
+}
+
+#[test]
+fn sparse_that_kbuild_skips_in_silence_is_an_error() {
+    if !have("sparse") {
+        return;
+    }
+    let mut kernel = Kernel::with(&[("no-sparse", "")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    let report = kernel.check(&["--gate", "build"]);
+    assert_eq!(report.bad(), ["build sparse 1: error"]);
+    assert_eq!(report.exit, reroll::exec::End::Code(4));
+    let reason = report.of("build", Some("sparse"), 1)["reason"].as_str().unwrap();
+    assert!(reason.contains("sparse did not run on the source of `mm/thing.o`"), "{reason}");
+}
+
+#[test]
+fn an_option_that_vanishes_is_an_error() {
+    let mut kernel = clean();
+    kernel.settings = SETTINGS.replace("ALWAYS=y", "SOMETIMES=y\", \"NEVER=y");
+    let report = kernel.check(&["--gate", "build"]);
+    assert_eq!(report.bad().len(), 6);
+    let reason = report.of("build", Some("gcc"), 1)["reason"].as_str().unwrap();
+    assert!(reason.contains("did not survive `olddefconfig`: NEVER=y (it is n)"), "{reason}");
+}
+
+#[test]
+fn a_new_section_mismatch_fails_the_section_gate_only() {
+    let mut kernel = Kernel::new();
+    kernel.patch("call what is gone by then", "int thing_a(int x);", "int unmarked_caller(void);\nint unmarked_caller(void)\n{\n\treturn 0;\n}\n\nint thing_a(int x);");
+    let report = kernel.check(&["--gate", "apply,build,section,checkpatch"]);
+    assert_eq!(report.bad(), ["section gcc 1: fail"]);
+    assert!(Report::lines(report.of("section", Some("gcc"), 1)).contains("unmarked_caller"));
+}
+
+#[test]
+fn a_symbol_missing_on_one_architecture_fails_there_only() {
+    let mut kernel = Kernel::new();
+    kernel.patch("use what arm64 has not", "x + 1", "\n#ifdef ARCH_arm64\n\tmissing_here\n#else\n\tx\n#endif\n");
+    let report = kernel.check(&["--gate", "apply,build,section"]);
+    assert_eq!(report.bad(), ["build arm64 1: fail"]);
+}
+
+#[test]
+fn a_space_indented_line_fails_checkpatch_only() {
+    let mut kernel = Kernel::new();
+    kernel.patch("count further", "\treturn x + 1;", "        return x + 1;");
+    let report = kernel.check(&["--gate", "apply,build,section,checkpatch,maintainers"]);
+    assert_eq!(report.bad(), ["checkpatch 1: fail"]);
+    kernel.settings = format!("{SETTINGS}[[accept]]\ntype = \"CODE_INDENT\"\nreason = \"on purpose\"\n");
+    let report = kernel.check(&["--gate", "checkpatch"]);
+    assert_eq!(report.bad(), Vec::<String>::new());
+    assert!(Report::lines(report.of("checkpatch", None, 1)).contains("on purpose"));
+}
+
+#[test]
+fn a_message_with_a_cut_line_fails_the_apply_gate_only() {
+    let mut kernel = Kernel::new();
+    kernel.patch("mm: count further\n\nbefore  after\n---\n1  11\n\nSigned-off-by: A U Thor <author@example.org>\n", "x + 1", "x + 11");
+    kernel.patch("count even further", "x + 2", "x + 22");
+    let report = kernel.check(&["--gate", "apply,build,section,checkpatch"]);
+    assert_eq!(report.bad(), ["apply 1: fail"]);
+    let lines = Report::lines(report.of("apply", None, 1));
+    assert!(lines.contains("-Signed-off-by: A U Thor"), "{lines}");
+}
+
+#[test]
+fn a_message_that_quotes_a_diff_fails_the_apply_gate() {
+    let mut kernel = Kernel::new();
+    let quoted = "mm: count further\n\nNot like this:\n\ndiff --git a/mm/thing.c b/mm/thing.c\n--- a/mm/thing.c\n+++ b/mm/thing.c\n@@ -1,2 +1,3 @@\n int thing_a(int x);\n int thing_b(int x);\n+int thing_c(int x);\n\nSigned-off-by: A U Thor <author@example.org>\n";
+    kernel.patch(quoted, "x + 1", "x + 11");
+    let report = kernel.check(&["--gate", "apply"]);
+    assert_eq!(report.bad(), ["apply 1: fail"]);
+}
+
+#[test]
+fn maintainers_come_as_headers() {
+    let report = clean().check(&["--gate", "maintainers"]);
+    let lines = Report::lines(report.of("maintainers", None, 1));
+    assert_eq!(lines, "To: A Maintainer <m@example.org>\nCc: list@example.org");
+}
+
+#[test]
+fn a_missing_compiler_is_an_error_with_its_package() {
+    let mut kernel = clean();
+    kernel.settings = format!("{SETTINGS}[[configuration]]\nname = \"far\"\narch = \"far\"\ncross = \"no-such-machine-\"\n");
+    let report = kernel.check(&["--gate", "build"]);
+    assert_eq!(report.bad(), ["build far 1: error", "build far 2: error"]);
+    let far = report.of("build", Some("far"), 1);
+    assert_eq!(far["packages"][1], "gcc-no-such-machine");
+}
+
+#[test]
+fn a_directory_of_patches_is_proven_like_the_branch_it_came_from() {
+    let kernel = clean();
+    let branch = kernel.check(&["--gate", "apply,build"]);
+    let dir = kernel.path("patches");
+    let range = format!("{}..{}", kernel.commits[1], kernel.commits[3]);
+    let git = Task::git().arg("--git-dir").arg(kernel.path("kernel.git")).args(["format-patch", "-q", "-o"]);
+    git.arg(&dir).arg(&range).output().expect("patches");
+    let output = kernel.task(&[dir.to_str().unwrap(), "--gate", "apply,build"]).run().expect("reroll starts");
+    let report = Report::new(&output);
+    assert_eq!(report.comparable(), branch.comparable());
+    // The commits are the same ones, so that the builds are known.
+    assert_eq!(report.of("build", Some("gcc"), 2)["cached"], true);
+}
+
+#[test]
+fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
+    let mut kernel = Kernel::new();
+    let base = kernel.files.clone();
+    kernel.patch("one", "x + 1", "x + 11");
+    kernel.patch("two", "x + 2", "x + 22");
+    kernel.commit("three", &[("mm/other.c", "int other;\n")]);
+    let series = kernel.commits.clone();
+
+    // Another base: `one` is there, `two` meets a rework, `three` is only a namesake, and everything has moved.
+    kernel.commits.truncate(2);
+    kernel.files = base.clone();
+    kernel.patch("merged", "x + 1", "x + 11");
+    let text = kernel.edited("mm/thing.c", "x + 2", "x + 3").replacen("int thing_a", "\n\nint thing_a", 1);
+    kernel.commit("rework", &[("mm/thing.c", &text)]);
+    kernel.commit("three", &[("mm/thing.c", &format!("{text}\n/* end */\n"))]);
+    let onto = kernel.commits.last().unwrap().to_string();
+    // And one in which things have only moved.
+    kernel.commits.truncate(2);
+    kernel.files = base;
+    let text = format!("/* one */\n/* two */\n/* three */\n/* four */\n{THING}");
+    kernel.commit("move", &[("mm/thing.c", &text)]);
+    let moved = kernel.commits.last().unwrap().to_string();
+
+    kernel.commits = series;
+    let verdicts = |report: &Report, rev: &str| -> Vec<String> {
+        let name = format!("onto {rev}");
+        (1..=3).map(|patch| report.of("apply", Some(&name), patch)["verdict"].as_str().unwrap().to_owned()).collect()
+    };
+    let report = kernel.check(&["--gate", "apply", "--onto", &onto]);
+    assert_eq!(verdicts(&report, &onto), ["upstream", "conflict", "clean"]);
+    let two = Report::lines(report.of("apply", Some(&format!("onto {onto}")), 2));
+    assert!(two.contains("patch failed: mm/thing.c:") && two.contains("expected:") && two.contains("x + 3"), "{two}");
+    let three = Report::lines(report.of("apply", Some(&format!("onto {onto}")), 3));
+    assert!(three.contains("remark:") && three.contains("same subject, but another patch-id"), "{three}");
+    let report = kernel.check(&["--gate", "apply", "--onto", &moved]);
+    assert_eq!(verdicts(&report, &moved), ["drifted", "drifted", "clean"]);
+}
+
+#[test]
+fn junit_has_a_case_for_each_patch_gate_and_configuration() {
+    let kernel = clean();
+    let file = kernel.path("junit.xml");
+    kernel.check(&["--gate", "build,apply", "--junit", file.to_str().unwrap()]);
+    let text = fs::read_to_string(file).expect("written");
+    assert_eq!(text.matches("<testcase ").count(), 8, "{text}");
+    assert!(text.contains("classname=\"build arm64\""), "{text}");
+}
+
+#[test]
+fn an_unknown_key_in_the_settings_is_refused() {
+    let mut kernel = clean();
+    kernel.settings = SETTINGS.replace("objects", "object");
+    let [flag, rev] = kernel.branch();
+    let output = kernel.task(&[&flag, &rev]).run().expect("reroll starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.exit, reroll::exec::End::Code(2), "{stderr}");
+    assert!(stderr.contains("unknown field `object`"), "{stderr}");
+}
+
+/// Processes whose command line or directory is below `dir`.
+fn alive_below(dir: &Path) -> Vec<String> {
+    let mut alive = Vec::new();
+    for entry in fs::read_dir("/proc").expect("proc").flatten() {
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let cwd = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        if cwd.starts_with(dir) || command.contains(dir.to_str().unwrap()) && !command.contains("reroll check") {
+            alive.push(command);
+        }
+    }
+    alive
+}
+
+/// When a check is ended.
+enum After {
+    Time(Duration),
+    /// Once a child that begins like this runs.
+    Child(&'static str),
+}
+
+/// Starts a check and ends it with `signal` after a while; how long it took to be gone.
+fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -> Duration {
+    let [flag, rev] = kernel.branch();
+    let args = [flag.as_str(), rev.as_str(), "--gate", "build,section"];
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| kernel.task(&args).run());
+        match after {
+            After::Time(after) => std::thread::sleep(after),
+            After::Child(name) => {
+                let deadline = Instant::now() + Duration::from_secs(60);
+                while !alive_below(&kernel.path("cache")).iter().any(|it| it.starts_with(name)) {
+                    assert!(Instant::now() < deadline, "no {name} in a minute");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        }
+        let pid = own_check(&kernel.path("kernel.git"));
+        let since = Instant::now();
+        if let Some(pid) = pid {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+        let _ = run.join();
+        since.elapsed()
+    })
+}
+
+/// The process of `reroll check` on this repository.
+fn own_check(repo: &Path) -> Option<rustix::process::Pid> {
+    fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let command = String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).ok()?).replace('\0', " ");
+        let mine = command.contains("reroll check") && command.contains(repo.to_str()?);
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        mine.then(|| rustix::process::Pid::from_raw(pid)).flatten()
+    })
+}
+
+#[test]
+fn an_interrupted_check_is_gone_within_a_second_with_its_children() {
+    let mut kernel = Kernel::with(&[("slow", "30\n")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    let took = interrupted(&kernel, rustix::process::Signal::INT, After::Child("sleep"));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(alive_below(&kernel.path("cache")), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_check_leaves_nothing_stale() {
+    let mut kernel = Kernel::with(&[("slow", "0.3\n")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    kernel.patch("leave something", "\treturn x + 2;", "\tint unused_now;\n\n\treturn x + 2;");
+    let undisturbed = kernel.check(&["--gate", "build,section"]);
+    assert_eq!(undisturbed.bad(), ["build gcc 2: fail", "build sparse 2: fail", "build arm64 2: fail"]);
+    let expected = undisturbed.comparable();
+    for millis in [50, 150, 300, 500, 700, 900, 1200, 1600, 2000] {
+        fs::remove_dir_all(kernel.path("cache")).expect("removed");
+        interrupted(&kernel, rustix::process::Signal::KILL, After::Time(Duration::from_millis(millis)));
+        let report = kernel.check(&["--gate", "build,section"]);
+        assert_eq!(report.comparable(), expected, "killed after {millis} ms");
+    }
+}
