@@ -351,6 +351,8 @@ impl Cache {
     fn repack(&self) -> Result<()> {
         self.git()
             .args(["-c", "repack.writeBitmaps=false"])
+            .args(["-c", "core.packedGitWindowSize=16m"])
+            .args(["-c", "core.packedGitLimit=128m"])
             .args(["repack", "-a", "-d", "-q", "--window=0", "--depth=0"])
             .output()
             .map(drop)
