@@ -64,10 +64,9 @@ fn add(cache: &Cache, name: &str, source: &Path) -> anyhow::Result<reroll::cache
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let digest = Sha256::digest(bytes);
+    let digits: Vec<_> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }
 
 fn git(repo: &Path, args: &[&str]) -> Vec<u8> {
@@ -324,7 +323,7 @@ fn a_name_that_is_taken_is_given_away_by_force_only() {
     for source in [&tree, &tar] {
         let error = add(&cache, "k", source).expect_err("taken");
         assert_eq!(exit_of(&error), Exit::Usage);
-        assert_eq!(cache.list().expect("listed"), [first.clone()]);
+        assert_eq!(cache.list().expect("listed"), std::slice::from_ref(&first));
         assert_eq!(objects(&cache), before, "what was refused is gone");
     }
     let force = AddOptions {
@@ -373,19 +372,20 @@ fn a_removed_base_gives_its_space_back_and_the_others_stay() {
     add(&cache, "a", &tree).expect("imported once more");
 }
 
-#[test]
-fn a_hostile_or_broken_archive_is_refused_and_leaves_nothing() {
+/// What is wrong, and the archive.
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn hostile_archives() -> Vec<(&'static str, Vec<u8>)> {
     let good = || Tar::of_kernel("k/");
     let with = |path: &[u8], kind: u8, link: &[u8]| good().add(path, kind, link, b"").end();
     let whole = good().end();
     let mut bad_sum = whole.clone();
     bad_sum[150] ^= 1;
-    let mut bad_xz = packed("xz", &whole);
-    let middle = bad_xz.len() / 2;
-    bad_xz[middle] ^= 0xff;
-    let mut bad_gz = packed("gz", &whole);
-    let end = bad_gz.len() - 6;
-    bad_gz[end] ^= 0xff;
+    let mut broken_xz = packed("xz", &whole);
+    let middle = broken_xz.len() / 2;
+    broken_xz[middle] ^= 0xff;
+    let mut bad_checksum = packed("gz", &whole);
+    let end = bad_checksum.len() - 6;
+    bad_checksum[end] ^= 0xff;
     let cut = |mut bytes: Vec<u8>, less: usize| {
         bytes.truncate(bytes.len() - less);
         bytes
@@ -412,7 +412,7 @@ fn a_hostile_or_broken_archive_is_refused_and_leaves_nothing() {
         archive.append(&header, &data[..]).expect("packed");
         archive.into_inner().expect("packed")
     };
-    let cases: Vec<(&str, Vec<u8>)> = vec![
+    vec![
         ("an absolute path", with(b"/etc/x", b'0', b"")),
         ("a path that leaves", with(b"k/../../x", b'0', b"")),
         ("a directory that leaves", with(b"../x/", b'5', b"")),
@@ -453,8 +453,8 @@ fn a_hostile_or_broken_archive_is_refused_and_leaves_nothing() {
         ("cut off xz", cut(packed("xz", &whole), 30)),
         ("cut off gz", cut(packed("gz", &whole), 9)),
         ("cut off zst", cut(packed("zst", &whole), 9)),
-        ("a flipped bit in xz", bad_xz),
-        ("a flipped bit in gz's checksum", bad_gz),
+        ("a flipped bit in xz", broken_xz),
+        ("a flipped bit in gz's checksum", bad_checksum),
         ("cut off deb", cut(kernel_deb("7.3.4-1", "xz"), 100)),
         ("two kernels in a deb", two_in_deb),
         ("an empty deb", b"!<arch>\n".to_vec()),
@@ -474,10 +474,14 @@ fn a_hostile_or_broken_archive_is_refused_and_leaves_nothing() {
                 .add(b"k/Kconfig", b'0', b"", b"")
                 .end()
         }),
-    ];
+    ]
+}
+
+#[test]
+fn a_hostile_or_broken_archive_is_refused_and_leaves_nothing() {
     let dir = scratch();
     let cache = Cache::at(&dir.path().join("cache"));
-    for (what, bytes) in cases {
+    for (what, bytes) in hostile_archives() {
         let path = dir.path().join("source");
         fs::write(&path, bytes).expect("written");
         let error = add(&cache, "k", &path).expect_err(what);
@@ -688,7 +692,7 @@ fn an_interrupted_import_says_so_and_leaves_nothing() {
             .args(["base", "add", "k"])
             .arg(&path)
             .env("XDG_CACHE_HOME", &home)
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_mins(1))
             .run()
             .expect("timeout runs");
         // Before the handler is in place the signal itself ends the process, which is no matter here.
@@ -760,7 +764,7 @@ impl Mirror {
 
     /// The machine's own sources.
     fn own(&self, suites: &[(&str, &str)]) {
-        let lines: String = suites
+        let lines: Vec<_> = suites
             .iter()
             .map(|(archive, suite)| {
                 format!(
@@ -769,7 +773,7 @@ impl Mirror {
                 )
             })
             .collect();
-        fs::write(self.path("sources.d/own.list"), lines).expect("written");
+        fs::write(self.path("sources.d/own.list"), lines.concat()).expect("written");
     }
 
     /// Publishes a suite with these `(package, version)`, each a real `.deb`.
