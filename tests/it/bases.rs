@@ -373,7 +373,6 @@ fn a_removed_base_gives_its_space_back_and_the_others_stay() {
 }
 
 /// What is wrong, and the archive.
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn hostile_archives() -> Vec<(&'static str, Vec<u8>)> {
     let good = || Tar::of_kernel("k/");
     let with = |path: &[u8], kind: u8, link: &[u8]| good().add(path, kind, link, b"").end();
