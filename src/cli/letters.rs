@@ -58,7 +58,12 @@ impl LetterArgs {
     }
 
     /// What regenerating asks for.
-    pub(super) fn options(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Options> {
+    pub(super) fn options(
+        &self,
+        author: &Mailbox,
+        recipe: &Recipe,
+        base: &Base,
+    ) -> Result<Options> {
         Ok(Options {
             author: self.signature(author, recipe, base)?,
             sign_off: self.signoff || recipe.series.sign_off,
@@ -87,7 +92,13 @@ impl LetterArgs {
     }
 
     /// The cover letter and the patches as they would be sent.
-    pub(super) fn letters(&self, repo: &Repo, recipe: &Recipe, series: &Series, options: &Options) -> Result<Letters> {
+    pub(super) fn letters(
+        &self,
+        repo: &Repo,
+        recipe: &Recipe,
+        series: &Series,
+        options: &Options,
+    ) -> Result<Letters> {
         let labels = Labels::of(series.base.tree_id);
         let mut before = series.base.tree_id;
         let mut patches = Vec::new();
@@ -108,7 +119,11 @@ impl LetterArgs {
             notes: String::new(),
         };
         let options = self.mail_options(recipe, series, options)?;
-        Ok(Letters { cover: Some(cover), patches, options })
+        Ok(Letters {
+            cover: Some(cover),
+            patches,
+            options,
+        })
     }
 
     fn mail_options(

@@ -31,7 +31,12 @@ impl Key {
         let version = env!("CARGO_PKG_VERSION");
         let text = serde_json::to_vec(&(FORMAT, version, parts)).unwrap_or_default();
         let digest = Sha256::digest(text);
-        Self(digest[..20].iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(
+            digest[..20]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        )
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -47,7 +52,10 @@ impl Cache {
 
     /// What was found under `key`. A file that cannot be read is as good as none: it is found out again.
     pub(super) fn get(&self, key: &Key) -> Option<Vec<Outcome>> {
-        let bytes = self.reads.then(|| fs::read(self.path(key)).ok()).flatten()?;
+        let bytes = self
+            .reads
+            .then(|| fs::read(self.path(key)).ok())
+            .flatten()?;
         let mut outcomes: Vec<Outcome> = serde_json::from_slice(&bytes).ok()?;
         for outcome in &mut outcomes {
             outcome.cached = true;

@@ -43,7 +43,11 @@ impl GateArgs {
             gates: self.gates.clone(),
             onto: self.onto.clone(),
             slow: self.slow,
-            cache: if self.renew { CachePolicy::Renew } else { CachePolicy::Use },
+            cache: if self.renew {
+                CachePolicy::Renew
+            } else {
+                CachePolicy::Use
+            },
             jobs: self.jobs,
         }
     }
@@ -53,7 +57,12 @@ impl GateArgs {
 pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
     let board = ui.board();
     let report = check(subject, &args.options(), lab, &|event| match event {
-        Event::Step { task, what, done, total } => board.step(task, what, done, total),
+        Event::Step {
+            task,
+            what,
+            done,
+            total,
+        } => board.step(task, what, done, total),
         Event::End { task } => board.end(task),
         Event::Found(outcome) => board.status(&outcome.line()),
     })?;
@@ -61,7 +70,11 @@ pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Repo
     if let Some(file) = &args.junit {
         write_whole(file, &report.junit()?)?;
     }
-    let printed = if args.json { ui.data(&report.json()?) } else { ui.text(&report.table()) };
+    let printed = if args.json {
+        ui.data(&report.json()?)
+    } else {
+        ui.text(&report.table())
+    };
     printed.context("cannot write to standard output")?;
     Ok(report)
 }
