@@ -27,8 +27,9 @@ impl Survey {
     pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Self> {
         Ok(Self {
             release: release(tree)?,
-            facts: facts(tree, recipe)?,
+            // Before the facts: a function that has moved is best explained by what it should look like.
             parts: shapes(tree, recipe)?,
+            facts: facts(tree, recipe)?,
         })
     }
 }
@@ -182,6 +183,11 @@ fn needed_by(recipe: &Recipe, spec: &FunctionSpec) -> Vec<String> {
 fn drifted(mut mismatches: Vec<Mismatch>) -> anyhow::Error {
     let first = mismatches.remove(0);
     let mut details = first.details;
+    let mut hint = first.hint;
+    if !mismatches.is_empty() {
+        details.push(format!("  hint: {hint}"));
+        hint = "mend each of these places in the recipe, then run it again".to_owned();
+    }
     for mismatch in mismatches {
         details.push(mismatch.message);
         details.extend(mismatch.details);
@@ -189,6 +195,6 @@ fn drifted(mut mismatches: Vec<Mismatch>) -> anyhow::Error {
     }
     Refusal::drift(first.message)
         .details(details)
-        .hint(first.hint)
+        .hint(hint)
         .into()
 }
