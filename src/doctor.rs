@@ -44,20 +44,36 @@ pub fn examine(settings: &Settings) -> Result<Diagnosis> {
     need(Tool::new("perl", "perl"), "maintainers");
     for configuration in &settings.configuration {
         let build = format!("build {}", configuration.name);
-        configuration.tools().into_iter().for_each(|tool| need(tool, &build));
+        for tool in configuration.tools() {
+            need(tool, &build);
+        }
         let run = format!("equality {}", configuration.name);
-        equality_tools(configuration).into_iter().for_each(|tool| need(tool, &run));
+        for tool in equality_tools(configuration) {
+            need(tool, &run);
+        }
     }
     let tools = needs.into_iter().map(|((name, package), enables)| {
         let tool = Tool::new(&name, &package);
         let found = tool.find().map(|_| tool.version()).transpose()?;
-        Ok(Examined { name, package, found, enables })
+        Ok(Examined {
+            name,
+            package,
+            found,
+            enables,
+        })
     });
-    Ok(Diagnosis { format: 1, tools: tools.collect::<Result<_>>()? })
+    Ok(Diagnosis {
+        format: 1,
+        tools: tools.collect::<Result<_>>()?,
+    })
 }
 
 fn equality_tools(configuration: &Configuration) -> Vec<Tool> {
-    if configuration.equality { configuration.emulator_tools() } else { Vec::new() }
+    if configuration.equality {
+        configuration.emulator_tools()
+    } else {
+        Vec::new()
+    }
 }
 
 impl Diagnosis {
@@ -71,13 +87,21 @@ impl Diagnosis {
     /// A line a tool, then what to install.
     #[must_use]
     pub fn text(&self) -> String {
-        let width = self.tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+        let width = self
+            .tools
+            .iter()
+            .map(|tool| tool.name.chars().count())
+            .max()
+            .unwrap_or(0);
         let mut lines: Vec<_> = self.tools.iter().map(|tool| tool.line(width)).collect();
         let mut packages: Vec<_> = self.missing().map(|tool| tool.package.as_str()).collect();
         packages.sort_unstable();
         packages.dedup();
         if !packages.is_empty() {
-            lines.push(format!("\nto run every gate: apt install {}", packages.join(" ")));
+            lines.push(format!(
+                "\nto run every gate: apt install {}",
+                packages.join(" ")
+            ));
         }
         lines.join("\n") + "\n"
     }
@@ -91,8 +115,19 @@ impl Examined {
     fn line(&self, width: usize) -> String {
         let name = &self.name;
         match &self.found {
-            Some(version) => format!("{name:width$}  {}", if version.is_empty() { "there".to_owned() } else { shown_text(version.as_bytes()) }),
-            None => format!("{name:width$}  missing (package {}); would enable: {}", self.package, self.enables.join(", ")),
+            Some(version) => format!(
+                "{name:width$}  {}",
+                if version.is_empty() {
+                    "there".to_owned()
+                } else {
+                    shown_text(version.as_bytes())
+                }
+            ),
+            None => format!(
+                "{name:width$}  missing (package {}); would enable: {}",
+                self.package,
+                self.enables.join(", ")
+            ),
         }
     }
 }
@@ -106,9 +141,18 @@ mod tests {
         let text = "[[configuration]]\nname = \"far away\"\narch = \"none\"\ncross = \"no-such-machine-\"\n";
         let settings: Settings = toml::from_str(text).expect("settings");
         let text = examine(&settings).expect("a diagnosis").text();
-        let line = text.lines().find(|line| line.starts_with("no-such-machine-gcc")).expect("a line");
-        assert!(line.contains("missing (package gcc-no-such-machine)"), "{line}");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("no-such-machine-gcc"))
+            .expect("a line");
+        assert!(
+            line.contains("missing (package gcc-no-such-machine)"),
+            "{line}"
+        );
         assert!(line.ends_with("would enable: build far away"), "{line}");
-        assert!(text.contains("apt install binutils-no-such-machine gcc-no-such-machine"), "{text}");
+        assert!(
+            text.contains("apt install binutils-no-such-machine gcc-no-such-machine"),
+            "{text}"
+        );
     }
 }

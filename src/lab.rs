@@ -36,9 +36,38 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock beside `path`, waiting for whoever has it.
+    fn take(path: &Path) -> Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        let mut options = OpenOptions::new();
+        let file = options
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .read(true)
+            .open(&path);
+        let file = file.with_context(|| not_written(&path))?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { file }),
+                Err(fs::TryLockError::WouldBlock) => {
+                    check_interrupted()?;
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(fs::TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| not_written(&path));
+                }
+            }
+        }
+    }
+
     /// The lock for a child to hold as well.
     fn share(&self) -> Result<File> {
-        self.file.try_clone().context("cannot hand a lock to a child")
+        self.file
+            .try_clone()
+            .context("cannot hand a lock to a child")
     }
 }
 
@@ -64,10 +93,18 @@ impl Lab {
         }
         let root = root.canonicalize().with_context(|| not_written(root))?;
         // Kbuild refuses these, and make cannot quote them.
-        if root.as_os_str().as_bytes().iter().any(|byte| b" :\t\n'\"$#\\".contains(byte)) {
-            return Err(Refusal::usage(format!("kernels cannot be built below `{}`", root.display()))
-                .hint("choose a cache directory without blanks, colons and quotes (XDG_CACHE_HOME)")
-                .into());
+        if root
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .any(|byte| b" :\t\n'\"$#\\".contains(byte))
+        {
+            return Err(Refusal::usage(format!(
+                "kernels cannot be built below `{}`",
+                root.display()
+            ))
+            .hint("choose a cache directory without blanks, colons and quotes (XDG_CACHE_HOME)")
+            .into());
         }
         Ok(Self { root })
     }
@@ -99,9 +136,13 @@ impl Lab {
     }
 
     /// A directory called `name` that holds these files; it appears whole or not at all.
-    pub fn keep<'a>(&self, name: &str, files: impl Iterator<Item = (&'a Path, &'a [u8])>) -> Result<PathBuf> {
+    pub fn keep<'a>(
+        &self,
+        name: &str,
+        files: impl Iterator<Item = (&'a Path, &'a [u8])>,
+    ) -> Result<PathBuf> {
         let dir = self.root.join(name);
-        let _lock = self.lock(&dir)?;
+        let _lock = Lock::take(&dir)?;
         if dir.is_dir() {
             return Ok(dir);
         }
@@ -110,7 +151,9 @@ impl Lab {
         for (path, bytes) in files {
             let file = partial.join(path);
             let parent = file.parent().unwrap_or(&partial);
-            fs::create_dir_all(parent).and_then(|()| fs::write(&file, bytes)).with_context(|| not_written(&file))?;
+            fs::create_dir_all(parent)
+                .and_then(|()| fs::write(&file, bytes))
+                .with_context(|| not_written(&file))?;
         }
         fs::rename(&partial, &dir).with_context(|| not_written(&dir))?;
         Ok(dir)
@@ -127,7 +170,7 @@ impl Lab {
         if source.is_dir() {
             return Ok(source);
         }
-        let _lock = self.lock(&source)?;
+        let _lock = Lock::take(&source)?;
         if source.is_dir() {
             return Ok(source);
         }
@@ -141,7 +184,7 @@ impl Lab {
     /// The build directory called `key`, with a source that differs from `source` in at most the paths of `base`.
     pub fn build_dir(&self, key: &str, source: &Path, base: &Files) -> Result<BuildDir> {
         let root = self.root.join("build").join(key);
-        let lock = self.lock(&root)?;
+        let lock = Lock::take(&root)?;
         let dir = BuildDir { root, lock };
         if !dir.ready().is_file() || dir.busy().is_file() || !dir.source().is_dir() {
             remove_dir(&dir.root)?;
@@ -150,28 +193,6 @@ impl Lab {
         }
         dir.put(base)?;
         Ok(dir)
-    }
-
-    /// Takes the lock beside `path`, waiting for whoever has it.
-    fn lock(&self, path: &Path) -> Result<Lock> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).read(true).open(&path);
-        let file = file.with_context(|| not_written(&path))?;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { file }),
-                Err(fs::TryLockError::WouldBlock) => {
-                    check_interrupted()?;
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(fs::TryLockError::Error(error)) => {
-                    return Err(error).with_context(|| not_written(&path));
-                }
-            }
-        }
     }
 }
 
@@ -202,7 +223,9 @@ impl BuildDir {
 
     /// Says that it is prepared.
     pub fn set_ready(&self) -> Result<()> {
-        File::create(self.ready()).map(drop).with_context(|| not_written(&self.root))
+        File::create(self.ready())
+            .map(drop)
+            .with_context(|| not_written(&self.root))
     }
 
     /// Makes the source's files be these. What is equal already keeps its time, so that only what changed is built.
@@ -240,10 +263,14 @@ impl BuildDir {
 /// Refuses a path of a tree that would land outside of it, or in git's own directory.
 pub fn safe_path(path: &BStr) -> Result<()> {
     let bad = |part: &[u8]| {
-        matches!(part, b"" | b"." | b"..") || part.eq_ignore_ascii_case(b".git") || part.contains(&0)
+        matches!(part, b"" | b"." | b"..")
+            || part.eq_ignore_ascii_case(b".git")
+            || part.contains(&0)
     };
     if path.split_str("/").any(bad) {
-        return Err(Refusal::usage(format!("`{}` is no path inside a tree", shown_text(path))).into());
+        return Err(
+            Refusal::usage(format!("`{}` is no path inside a tree", shown_text(path))).into(),
+        );
     }
     Ok(())
 }
@@ -284,19 +311,29 @@ fn export(
         while let Some((path, mode, id)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
             check_interrupted()?;
             safe_path(path.as_bstr())?;
-            let file = repo::File { mode: *mode, bytes: repo.blob(*id)? };
+            let file = repo::File {
+                mode: *mode,
+                bytes: repo.blob(*id)?,
+            };
             write_file(&dir.join(path.to_path()?), &file)?;
-            progress(next.load(Ordering::Relaxed).min(files.len()) as u64, files.len() as u64);
+            progress(
+                next.load(Ordering::Relaxed).min(files.len()) as u64,
+                files.len() as u64,
+            );
         }
         Ok(())
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let cores = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        workers
+            .into_iter()
+            .try_for_each(|worker| match worker.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
     })
 }
 
@@ -320,7 +357,11 @@ fn shadow(source: &Path, dir: &Path, files: &Files) -> Result<()> {
         for entry in entries {
             let name = entry.with_context(|| not_written(&to))?.file_name();
             let below = [path.as_bytes(), name.as_bytes()];
-            let below: BString = if path.is_empty() { name.as_bytes().into() } else { bstr::join("/", below).into() };
+            let below: BString = if path.is_empty() {
+                name.as_bytes().into()
+            } else {
+                bstr::join("/", below).into()
+            };
             if !real.contains(below.as_bstr()) && !files.contains_key(&below) {
                 symlink(from.join(&name), to.join(&name)).with_context(|| not_written(&to))?;
             }
@@ -333,7 +374,9 @@ fn shadow(source: &Path, dir: &Path, files: &Files) -> Result<()> {
 fn put(path: &Path, file: Option<&repo::File>) -> Result<()> {
     let Some(file) = file else {
         return match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).with_context(|| not_written(path)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| not_written(path))
+            }
             _ => Ok(()),
         };
     };
@@ -362,21 +405,29 @@ pub(crate) fn write_file(path: &Path, file: &repo::File) -> Result<()> {
         return symlink(file.bytes.as_bstr().to_path()?, path).with_context(context);
     }
     let mut options = OpenOptions::new();
-    let mut out = options.write(true).create_new(true).open(path).with_context(context)?;
+    let mut out = options
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .with_context(context)?;
     out.write_all(&file.bytes).with_context(context)?;
     if file.mode & 0o111 != 0 {
-        out.set_permissions(fs::Permissions::from_mode(0o755)).with_context(context)?;
+        out.set_permissions(fs::Permissions::from_mode(0o755))
+            .with_context(context)?;
     }
     Ok(())
 }
 
 fn parent(path: &[u8]) -> &BStr {
-    path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr())
+    path.rfind_byte(b'/')
+        .map_or(BStr::new(""), |slash| path[..slash].as_bstr())
 }
 
 fn remove_dir(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).with_context(|| not_written(path)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| not_written(path))
+        }
         _ => Ok(()),
     }
 }

@@ -256,13 +256,22 @@ impl Repo {
             }
         }
         for (name, [old, new]) in sides {
-            let same = |old: &TreeEntry<'_>, new: &TreeEntry<'_>| (old.mode, old.id) == (new.mode, new.id);
-            if old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| same(old, new)) {
+            let same =
+                |old: &TreeEntry<'_>, new: &TreeEntry<'_>| (old.mode, old.id) == (new.mode, new.id);
+            if old
+                .as_ref()
+                .zip(new.as_ref())
+                .is_some_and(|(old, new)| same(old, new))
+            {
                 continue;
             }
             let path: BString = [above.as_bytes(), name.as_bytes()].concat().into();
             let is_tree = |entry: &TreeEntry<'_>| entry.kind() == ObjectType::Tree;
-            if [&old, &new].into_iter().flatten().any(|entry| !is_tree(entry)) {
+            if [&old, &new]
+                .into_iter()
+                .flatten()
+                .any(|entry| !is_tree(entry))
+            {
                 paths.push(path.clone());
             }
             let [old, new] = [old, new].map(|entry| entry.filter(is_tree).map(|entry| entry.id));
@@ -290,7 +299,9 @@ impl Repo {
         for entry in tree_entries(&bytes)? {
             let path: BString = [above.as_bytes(), entry.name.as_bytes()].concat().into();
             match entry.kind() {
-                ObjectType::Tree => self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?,
+                ObjectType::Tree => {
+                    self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?
+                }
                 ObjectType::Blob => files.push((path, entry.mode, entry.id)),
                 _ => {}
             }

@@ -94,8 +94,17 @@ impl Ui {
     #[must_use]
     pub fn board(self) -> Board {
         let shown = !self.quiet && io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Board { ui: self, shown, all: MultiProgress::with_draw_target(target), bars: Mutex::default() }
+        let target = if shown {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Board {
+            ui: self,
+            shown,
+            all: MultiProgress::with_draw_target(target),
+            bars: Mutex::default(),
+        }
     }
 
     /// A bar of `total` units (bytes, files ...), or a spinner where the total is not known (0).
@@ -148,7 +157,9 @@ impl Board {
         let mut bars = self.bars.lock().unwrap_or_else(PoisonError::into_inner);
         let bar = bars.entry(name.to_owned()).or_insert_with(|| {
             let bar = self.all.add(ProgressBar::new(total));
-            if let Ok(style) = ProgressStyle::with_template("{prefix:24} [{bar:20}] {elapsed} {msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{prefix:24} [{bar:20}] {elapsed} {msg}")
+            {
                 bar.set_style(style);
             }
             bar.set_prefix(shown_text(name.as_bytes()));

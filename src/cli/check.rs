@@ -54,13 +54,24 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     };
     let lab = Lab::open(&lab_directory()?)?;
     if let Some(equality) = &subject.settings.equality {
-        subject.harness = Some(harness_directory(&lab, Path::new(&recipe.origin), equality)?);
+        subject.harness = Some(harness_directory(
+            &lab,
+            Path::new(&recipe.origin),
+            equality,
+        )?);
     }
     Ok(command::run(&subject, &args.gates, &lab, ui)?.exit())
 }
 
 /// The series made anew on the base; `None` where the base has it.
-fn regenerated(args: &Args, repo: &Repo, base: Base, recipe: &Recipe, settings: Settings, ui: Ui) -> Result<Option<Subject>> {
+fn regenerated(
+    args: &Args,
+    repo: &Repo,
+    base: Base,
+    recipe: &Recipe,
+    settings: Settings,
+    ui: Ui,
+) -> Result<Option<Subject>> {
     let author = args.letters.author(recipe)?;
     let options = args.letters.options(&author, recipe, &base)?;
     let series = match regenerate(repo, &base, recipe, &options)? {
@@ -73,8 +84,16 @@ fn regenerated(args: &Args, repo: &Repo, base: Base, recipe: &Recipe, settings: 
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
     let first = usize::from(letters.cover.is_none());
     let mails = letters.compose()?.into_iter().enumerate();
-    let mails = mails.map(|(index, mail)| Mail { file_name: mail.file_name, bytes: mail.bytes, number: index + first });
-    let patches = series.patches.iter().map(|patch| (patch.name.clone(), patch.commit.id)).collect();
+    let mails = mails.map(|(index, mail)| Mail {
+        file_name: mail.file_name,
+        bytes: mail.bytes,
+        number: index + first,
+    });
+    let patches = series
+        .patches
+        .iter()
+        .map(|patch| (patch.name.clone(), patch.commit.id))
+        .collect();
     let mut subject = Subject::new(repo, base, patches, mails.collect(), settings)?;
     subject.letters = letters;
     Ok(Some(subject))
@@ -85,9 +104,12 @@ pub(super) fn settings(recipe: &Recipe) -> Result<Settings> {
     let Some(table) = recipe.series.check.clone() else {
         return Ok(Settings::default());
     };
-    let settings: Settings = table
-        .try_into()
-        .with_context(|| Refusal::usage(format!("`[check]` in {}/series.toml is wrong", recipe.origin)))?;
+    let settings: Settings = table.try_into().with_context(|| {
+        Refusal::usage(format!(
+            "`[check]` in {}/series.toml is wrong",
+            recipe.origin
+        ))
+    })?;
     settings.validate()?;
     Ok(settings)
 }

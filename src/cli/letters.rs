@@ -14,6 +14,7 @@ use crate::ui::shown_text;
 
 /// How the mails look.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct LetterArgs {
     /// The version of the series [default: the recipe's]
     #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -58,7 +59,12 @@ impl LetterArgs {
     }
 
     /// What regenerating asks for.
-    pub(super) fn options(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Options> {
+    pub(super) fn options(
+        &self,
+        author: &Mailbox,
+        recipe: &Recipe,
+        base: &Base,
+    ) -> Result<Options> {
         Ok(Options {
             author: self.signature(author, recipe, base)?,
             sign_off: self.signoff || recipe.series.sign_off,
@@ -87,7 +93,13 @@ impl LetterArgs {
     }
 
     /// The cover letter and the patches as they would be sent.
-    pub(super) fn letters(&self, repo: &Repo, recipe: &Recipe, series: &Series, options: &Options) -> Result<Letters> {
+    pub(super) fn letters(
+        &self,
+        repo: &Repo,
+        recipe: &Recipe,
+        series: &Series,
+        options: &Options,
+    ) -> Result<Letters> {
         let labels = Labels::of(series.base.tree_id);
         let mut before = series.base.tree_id;
         let mut patches = Vec::new();
@@ -108,7 +120,11 @@ impl LetterArgs {
             notes: String::new(),
         };
         let options = self.mail_options(recipe, series, options)?;
-        Ok(Letters { cover: Some(cover), patches, options })
+        Ok(Letters {
+            cover: Some(cover),
+            patches,
+            options,
+        })
     }
 
     fn mail_options(

@@ -92,7 +92,10 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.json, ui),
     };
-    let mails = args.letters.letters(&repo, &recipe, &series, &options)?.compose()?;
+    let mails = args
+        .letters
+        .letters(&repo, &recipe, &series, &options)?
+        .compose()?;
     let written = args.write(&recipe, &mails, options.version, ui)?;
     if let Some(name) = &args.reference {
         leave_on_ref(&repo, name, &series, args.force, ui)?;

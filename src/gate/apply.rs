@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
-use sha2::{Digest, Sha256};
 
-use super::cache::Key;
+use super::cache::{Key, digest};
 use super::run::Context;
 use super::scratch::{Scratch, said};
 use super::{Mail, Name, Outcome, Patch, Status};
@@ -20,12 +19,18 @@ use crate::repo::{Commit, Repo, Signature};
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let subject = context.subject;
     let git = super::toolchain::Tool::new("git", "git").version()?;
-    let mails: Vec<_> = subject.mails.iter().map(|mail| (mail.number, digest(&mail.bytes))).collect();
-    let ids = [subject.base.commit_id].into_iter().chain(subject.patches.iter().map(|patch| patch.commit.id));
+    let mails: Vec<_> = subject
+        .mails
+        .iter()
+        .map(|mail| (mail.number, digest(&mail.bytes)))
+        .collect();
+    let ids = [subject.base.commit_id]
+        .into_iter()
+        .chain(subject.patches.iter().map(|patch| patch.commit.id));
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
     let key = Key::of(&(Name::Apply, git, mails, ids, &subject.settings.skip));
     if let Some(outcomes) = context.cache.get(&key) {
-        outcomes.into_iter().for_each(|outcome| context.found(outcome));
+        context.found_all(outcomes);
         return Ok(());
     }
     let scratch = Scratch::with(&subject.base_files)?;
@@ -34,7 +39,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
         let since = Instant::now();
         let patch = &subject.patches[number - 1];
         let blank = Outcome::new(Name::Apply).patch(number);
-        let mut outcome = match (context.skip(Name::Apply, None, Some(number)), subject.mail(number)) {
+        let mut outcome = match (
+            context.skip(Name::Apply, None, Some(number)),
+            subject.mail(number),
+        ) {
             (Some(skip), _) => blank.skipped(&skip.reason),
             (None, None) => blank.error("there is no mail for this patch"),
             (None, Some(mail)) => prove(&scratch, patch, mail, blank)?,
@@ -51,11 +59,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A digest of bytes as a key holds it.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// One mail: `git mailinfo`, then `git am` on the patch before it.
 fn prove(scratch: &Scratch, patch: &Patch, mail: &Mail, blank: Outcome) -> Result<Outcome> {
     let mut lines = read_back(scratch, patch, mail)?;
@@ -68,21 +71,29 @@ fn prove(scratch: &Scratch, patch: &Patch, mail: &Mail, blank: Outcome) -> Resul
     if lines.is_empty() {
         return Ok(blank);
     }
-    Ok(blank.fail("what git am makes of the mail is not the commit").lines(lines))
+    Ok(blank
+        .fail("what git am makes of the mail is not the commit")
+        .lines(lines))
 }
 
 /// What `git mailinfo` reads in the headers, compared with the commit.
 fn read_back(scratch: &Scratch, patch: &Patch, mail: &Mail) -> Result<Vec<String>> {
     let dir = tempfile::tempdir()?;
     let files = ["message", "patch"].map(|name| dir.path().join(name));
-    let output = scratch.git(&["mailinfo"]).args(&files).input(&mail.bytes[..]).run()?;
+    let output = scratch
+        .git(&["mailinfo"])
+        .args(&files)
+        .input(&mail.bytes[..])
+        .run()?;
     if !output.exit.success() {
         return Ok(said(&output));
     }
     let commit = &patch.commit;
     let header = |name: &str| {
-        let lines = output.stdout.lines();
-        let found = lines.filter_map(|line| line.strip_prefix(name.as_bytes())).next();
+        let found = output
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix(name.as_bytes()));
         found.unwrap_or_default().as_bstr().to_owned()
     };
     let wanted = [
@@ -107,7 +118,10 @@ fn read_back(scratch: &Scratch, patch: &Patch, mail: &Mail) -> Result<Vec<String
 fn differences(wanted: &Commit, is: &Commit) -> Vec<String> {
     let author = |author: &Signature| {
         let (name, email) = (author.name.as_bstr(), author.email.as_bstr());
-        format!("author {name} <{email}> {} {:+}", author.time, author.offset)
+        format!(
+            "author {name} <{email}> {} {:+}",
+            author.time, author.offset
+        )
     };
     let (old, new) = (author(&wanted.author), author(&is.author));
     let mut lines = Vec::new();
@@ -124,8 +138,12 @@ fn differences(wanted: &Commit, is: &Commit) -> Vec<String> {
 pub(super) fn line_diff(wanted: &BStr, is: &BStr) -> Vec<String> {
     let (wanted, is) = (wanted.to_str_lossy(), is.to_str_lossy());
     let diff = similar::TextDiff::from_lines(wanted.as_ref(), is.as_ref());
-    let changes = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
-    changes.map(|change| format!("{}{}", change.tag(), change.value().trim_end_matches('\n'))).collect()
+    let changes = diff
+        .iter_all_changes()
+        .filter(|change| change.tag() != similar::ChangeTag::Equal);
+    changes
+        .map(|change| format!("{}{}", change.tag(), change.value().trim_end_matches('\n')))
+        .collect()
 }
 
 /// The files that are not as the patch wants them, and those it should not have touched.

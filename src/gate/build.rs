@@ -50,7 +50,7 @@ pub(super) struct Built {
 }
 
 /// Longer than any single step takes on a slow machine: what hangs is stopped.
-const TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const TIMEOUT: Duration = Duration::from_mins(45);
 
 /// What sparse says about this file proves that it ran, and on which file: kbuild skips a sparse that it finds too old
 /// and says nothing that changes its exit code.
@@ -66,10 +66,14 @@ pub(super) fn groups<'a>(context: &Context<'a>) -> Vec<Group<'a>> {
         if gates(context, configuration).is_empty() {
             continue;
         }
-        let same = |group: &&mut Group<'_>| identity(context, group.configurations[0]) == identity(context, configuration);
+        let same = |group: &&mut Group<'_>| {
+            identity(context, group.configurations[0]) == identity(context, configuration)
+        };
         match groups.iter_mut().find(same) {
             Some(group) => group.configurations.push(configuration),
-            None => groups.push(Group { configurations: vec![configuration] }),
+            None => groups.push(Group {
+                configurations: vec![configuration],
+            }),
         }
     }
     groups
@@ -77,19 +81,31 @@ pub(super) fn groups<'a>(context: &Context<'a>) -> Vec<Group<'a>> {
 
 /// The chosen gates that look at a configuration.
 fn gates(context: &Context<'_>, configuration: &Configuration) -> Vec<Name> {
+    let chosen = &context.options.configurations;
+    if !chosen.is_empty() && !chosen.contains(&configuration.name) {
+        return Vec::new();
+    }
     let has = |gate| match gate {
         Name::Build => true,
         Name::Section => configuration.section,
         Name::Equality => configuration.equality,
         _ => false,
     };
-    Name::ALL.into_iter().filter(|&gate| has(gate) && context.wants(gate)).collect()
+    Name::ALL
+        .into_iter()
+        .filter(|&gate| has(gate) && context.wants(gate))
+        .collect()
 }
 
 /// All that decides what kbuild makes of a source.
-fn identity<'a>(context: &'a Context<'_>, configuration: &'a Configuration) -> (Vec<String>, Vec<String>) {
+fn identity<'a>(
+    context: &'a Context<'_>,
+    configuration: &'a Configuration,
+) -> (Vec<String>, Vec<String>) {
     let wanted = context.subject.settings.wanted(configuration);
-    let options = wanted.map(|wanted| format!("{}={}", wanted.name, wanted.value)).collect();
+    let options = wanted
+        .map(|wanted| format!("{}={}", wanted.name, wanted.value))
+        .collect();
     let mut variables = configuration.make_variables();
     variables.push(configuration.defconfig.clone());
     (variables, options)
@@ -129,14 +145,20 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
     let missing = missing(&tools);
     let mut versions = Vec::new();
     if missing.is_none() {
-        for tool in tools.iter().chain(&configuration.emulator_tools()).filter(|tool| tool.find().is_some()) {
+        for tool in tools
+            .iter()
+            .chain(&configuration.emulator_tools())
+            .filter(|tool| tool.find().is_some())
+        {
             versions.push(tool.version()?);
         }
     }
     let mut cells = Vec::new();
     for gate in gates(context, configuration) {
         for patch in context.numbers() {
-            let blank = Outcome::new(gate).configuration(&configuration.name).patch(patch);
+            let blank = Outcome::new(gate)
+                .configuration(&configuration.name)
+                .patch(patch);
             if gate == Name::Equality && !equality::is_wanted(context, patch) {
                 continue;
             }
@@ -151,8 +173,13 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
             }
             let key = key(context, configuration, gate, patch, &versions)?;
             match context.cache.get(&key) {
-                Some(outcomes) => outcomes.into_iter().for_each(|outcome| context.found(outcome)),
-                None => cells.push(Cell { configuration, gate, patch, key }),
+                Some(outcomes) => context.found_all(outcomes),
+                None => cells.push(Cell {
+                    configuration,
+                    gate,
+                    patch,
+                    key,
+                }),
             }
         }
     }
@@ -170,17 +197,30 @@ fn key(
     let settings = &subject.settings;
     let special = match gate {
         Name::Section => serde_json::to_value(&settings.section)?,
-        Name::Equality => serde_json::to_value((&settings.equality, equality::harness_digest(subject)?))?,
+        Name::Equality => {
+            serde_json::to_value((&settings.equality, equality::harness_digest(subject)?))?
+        }
         _ => serde_json::Value::Null,
     };
-    let trees = [subject.base.tree_id, subject.patches[patch - 1].commit.tree_id].map(|id| id.to_string());
-    let build = (configuration, identity(context, configuration), &settings.objects, versions);
+    let trees = [
+        subject.base.tree_id,
+        subject.patches[patch - 1].commit.tree_id,
+    ]
+    .map(|id| id.to_string());
+    let build = (
+        configuration,
+        identity(context, configuration),
+        &settings.objects,
+        versions,
+    );
     Ok(Key::of(&(gate, patch, trees, build, special)))
 }
 
 impl Cell<'_> {
     fn outcome(&self, since: Instant) -> Outcome {
-        let mut outcome = Outcome::new(self.gate).configuration(&self.configuration.name).patch(self.patch);
+        let mut outcome = Outcome::new(self.gate)
+            .configuration(&self.configuration.name)
+            .patch(self.patch);
         outcome.seconds = since.elapsed().as_secs_f64();
         outcome
     }
@@ -189,21 +229,38 @@ impl Cell<'_> {
 impl Trouble {
     /// `blank` as an error for this reason.
     pub(super) fn outcome(&self, blank: Outcome, what: &str) -> Outcome {
-        blank.error(format!("{what}: {}", self.reason)).lines(self.lines.clone()).log(self.log.clone())
+        blank
+            .error(format!("{what}: {}", self.reason))
+            .lines(self.lines.clone())
+            .log(self.log.clone())
     }
 }
 
 impl<'a, 'b> Bench<'a, 'b> {
     /// The `O=` directory of a configuration, ready to build objects in; its lock is held from here on.
-    fn prepare(context: &'a Context<'b>, configuration: &Configuration) -> Result<Result<Self, Trouble>> {
+    fn prepare(
+        context: &'a Context<'b>,
+        configuration: &Configuration,
+    ) -> Result<Result<Self, Trouble>> {
         let subject = context.subject;
         let name = &configuration.name;
         let source = context.source(name)?;
-        let versions: Vec<_> =
-            configuration.tools().iter().map(super::toolchain::Tool::version).collect::<Result<_>>()?;
+        let versions: Vec<_> = configuration
+            .tools()
+            .iter()
+            .map(super::toolchain::Tool::version)
+            .collect::<Result<_>>()?;
         let paths: Vec<_> = subject.base_files.keys().map(ToString::to_string).collect();
-        let key = Key::of(&("bench", subject.base.tree_id.to_string(), identity(context, configuration), paths, versions));
-        let dir = context.lab.build_dir(key.as_str(), &source, &subject.base_files)?;
+        let key = Key::of(&(
+            "bench",
+            subject.base.tree_id.to_string(),
+            identity(context, configuration),
+            paths,
+            versions,
+        ));
+        let dir = context
+            .lab
+            .build_dir(key.as_str(), &source, &subject.base_files)?;
         let bench = Self { context, dir };
         if !bench.dir.is_ready() {
             context.step(name, "configuring", 0, bench.steps());
@@ -232,7 +289,11 @@ impl<'a, 'b> Bench<'a, 'b> {
                 let old = fs::read_to_string(&path).context("`defconfig` left no `.config`")?;
                 fs::write(&path, old + &lines.concat()).context("cannot write `.config`")?;
             }
-            let built = self.make(configuration, &format!("{}-{target}", configuration.name), &[target.to_owned()])?;
+            let built = self.make(
+                configuration,
+                &format!("{}-{target}", configuration.name),
+                &[target.to_owned()],
+            )?;
             let built = match built {
                 Ok(built) => built,
                 Err(trouble) => return Ok(Err(trouble)),
@@ -241,8 +302,15 @@ impl<'a, 'b> Bench<'a, 'b> {
                 let config = fs::read_to_string(self.dir.objects().join(".config"))?;
                 let lost = lost_options(settings.wanted(configuration), &config);
                 if !lost.is_empty() {
-                    let reason = format!("options did not survive `olddefconfig`: {}", lost.join(", "));
-                    return Ok(Err(Trouble { reason, lines: lost, log: built.log }));
+                    let reason = format!(
+                        "options did not survive `olddefconfig`: {}",
+                        lost.join(", ")
+                    );
+                    return Ok(Err(Trouble {
+                        reason,
+                        lines: lost,
+                        log: built.log,
+                    }));
                 }
             }
         }
@@ -256,18 +324,22 @@ impl<'a, 'b> Bench<'a, 'b> {
         let total = self.steps();
         let mut bases = Vec::new();
         for configuration in &group.configurations {
-            self.context.step(&configuration.name, "building the base", done, total);
+            self.context
+                .step(&configuration.name, "building the base", done, total);
             bases.push(self.build(configuration, 0, &subject.base_files, &cells)?);
         }
         for patch in self.context.numbers() {
             done += 1;
             for (configuration, base) in group.configurations.iter().zip(&bases) {
-                let mine = |cell: &mut Cell<'_>| cell.patch == patch && cell.configuration.name == configuration.name;
+                let mine = |cell: &mut Cell<'_>| {
+                    cell.patch == patch && cell.configuration.name == configuration.name
+                };
                 let now: Vec<_> = cells.extract_if(.., mine).collect();
                 if now.is_empty() {
                     continue;
                 }
-                self.context.step(&configuration.name, &format!("patch {patch}"), done, total);
+                self.context
+                    .step(&configuration.name, &format!("patch {patch}"), done, total);
                 self.one(configuration, base, patch, now)?;
             }
         }
@@ -275,13 +347,26 @@ impl<'a, 'b> Bench<'a, 'b> {
     }
 
     /// Finds out the cells of one patch in one configuration.
-    fn one(&self, configuration: &Configuration, base: &Result<State, Trouble>, patch: usize, cells: Vec<Cell<'_>>) -> Result<()> {
+    fn one(
+        &self,
+        configuration: &Configuration,
+        base: &Result<State, Trouble>,
+        patch: usize,
+        cells: Vec<Cell<'_>>,
+    ) -> Result<()> {
         let since = Instant::now();
         let state = match base {
-            Ok(_) => self.build(configuration, patch, &self.context.subject.patches[patch - 1].files, &cells)?,
+            Ok(_) => self.build(
+                configuration,
+                patch,
+                &self.context.subject.patches[patch - 1].files,
+                &cells,
+            )?,
             Err(trouble) => {
                 for cell in cells {
-                    self.context.found(trouble.outcome(cell.outcome(since), "the base itself does not build"));
+                    self.context.found(
+                        trouble.outcome(cell.outcome(since), "the base itself does not build"),
+                    );
                 }
                 return Ok(());
             }
@@ -296,43 +381,69 @@ impl<'a, 'b> Bench<'a, 'b> {
                     outcome.lines.clone_from(&trouble.lines);
                     outcome.log(trouble.log.clone())
                 }
-                (Err(trouble), _) => trouble.outcome(cell.outcome(since), "the patch does not build"),
+                (Err(trouble), _) => {
+                    trouble.outcome(cell.outcome(since), "the patch does not build")
+                }
                 (Ok(state), Name::Build) => judge(cell.outcome(since), &base.built, &state.built),
                 (Ok(state), Name::Section) => section::judge(cell.outcome(since), base, state),
                 (Ok(_), _) => equality::run(self, configuration, patch, cell.outcome(since))?,
             };
-            let own = if cell.gate == Name::Build { building } else { Duration::ZERO };
+            let own = if cell.gate == Name::Build {
+                building
+            } else {
+                Duration::ZERO
+            };
             outcome.seconds = (own + since.elapsed()).as_secs_f64();
-            self.context.cache.put(&cell.key, std::slice::from_ref(&outcome));
+            self.context
+                .cache
+                .put(&cell.key, std::slice::from_ref(&outcome));
             self.context.found(outcome);
         }
         Ok(())
     }
 
     /// Builds the objects of one state of the source, with what the cells want done with them.
-    fn build(&self, configuration: &Configuration, number: usize, files: &Files, cells: &[Cell<'_>]) -> Result<Result<State, Trouble>> {
+    fn build(
+        &self,
+        configuration: &Configuration,
+        number: usize,
+        files: &Files,
+        cells: &[Cell<'_>],
+    ) -> Result<Result<State, Trouble>> {
         self.dir.put(files)?;
-        let wants = |gate| cells.iter().any(|cell| cell.gate == gate && cell.configuration.name == configuration.name);
+        let wants = |gate| {
+            cells
+                .iter()
+                .any(|cell| cell.gate == gate && cell.configuration.name == configuration.name)
+        };
         let settings = &self.context.subject.settings;
         let log = format!("{}-p{number}", configuration.name);
         let built = match self.make(configuration, &log, &settings.objects)? {
             Ok(built) => built,
             Err(trouble) => return Ok(Err(trouble)),
         };
-        let section = wants(Name::Section).then(|| section::look(self, configuration, number)).transpose()?;
-        if wants(Name::Equality) {
-            if let Err(trouble) = equality::keep(self, configuration, number)? {
-                return Ok(Err(trouble));
-            }
+        let section = wants(Name::Section)
+            .then(|| section::look(self, configuration, number))
+            .transpose()?;
+        if wants(Name::Equality)
+            && let Err(trouble) = equality::keep(self, configuration, number)?
+        {
+            return Ok(Err(trouble));
         }
         Ok(Ok(State { built, section }))
     }
 
     /// Runs `make` for `targets`; what it complained about, or why it failed.
-    pub(super) fn make(&self, configuration: &Configuration, log: &str, targets: &[String]) -> Result<Result<Built, Trouble>> {
+    pub(super) fn make(
+        &self,
+        configuration: &Configuration,
+        log: &str,
+        targets: &[String],
+    ) -> Result<Result<Built, Trouble>> {
         let log = self.context.log(log);
         let source = self.dir.source();
-        let analyses = configuration.analyser.is_some() && targets.iter().any(|target| target.contains('/'));
+        let analyses =
+            configuration.analyser.is_some() && targets.iter().any(|target| target.contains('/'));
         let jobs = if analyses { 1 } else { self.context.make_jobs };
         let mut task = Task::new("make")
             .clean_env()
@@ -343,10 +454,15 @@ impl<'a, 'b> Bench<'a, 'b> {
             .args(configuration.make_variables());
         if analyses {
             // Sparse 0.6.4 does not know the keyword that newer kernels ask for, and kbuild would not run it then.
-            let check = format!("CHECK=sparse -D__typeof_unqual__=__typeof__ -include {}", self.canary().display());
+            let check = format!(
+                "CHECK=sparse -D__typeof_unqual__=__typeof__ -include {}",
+                self.canary().display()
+            );
             task = task.args(["C=2", &check]);
         }
-        let output = self.dir.run(task.args(targets).log(&log).timeout(TIMEOUT))?;
+        let output = self
+            .dir
+            .run(task.args(targets).log(&log).timeout(TIMEOUT))?;
         let text = fs::read(&log).context("cannot read a log")?;
         let source = source.display().to_string();
         if !output.exit.success() {
@@ -354,13 +470,21 @@ impl<'a, 'b> Bench<'a, 'b> {
                 End::TimedOut => format!("`make {}` took too long", targets.join(" ")),
                 _ => format!("`make {}` failed", targets.join(" ")),
             };
-            return Ok(Err(Trouble { reason, lines: warnings::errors(&text, &source), log }));
+            return Ok(Err(Trouble {
+                reason,
+                lines: warnings::errors(&text, &source),
+                log,
+            }));
         }
         let mut warnings = warnings::parse(&text, &source);
         if analyses {
             if let Some(target) = not_analysed(&String::from_utf8_lossy(&text), targets) {
                 let reason = format!("sparse did not run on the source of `{target}`");
-                return Ok(Err(Trouble { reason, lines: warnings::errors(&text, &source), log }));
+                return Ok(Err(Trouble {
+                    reason,
+                    lines: warnings::errors(&text, &source),
+                    log,
+                }));
             }
             warnings.retain(|warning| !warning.key.contains(CANARY_NAME));
         }
@@ -368,13 +492,25 @@ impl<'a, 'b> Bench<'a, 'b> {
     }
 
     /// Builds those of `targets` that this source has and names them: what is not there cannot be needed either.
-    pub(super) fn make_what_can(&self, configuration: &Configuration, log: &str, targets: &[String]) -> Result<Vec<String>> {
+    pub(super) fn make_what_can(
+        &self,
+        configuration: &Configuration,
+        log: &str,
+        targets: &[String],
+    ) -> Result<Vec<String>> {
         if targets.is_empty() || self.make(configuration, log, targets)?.is_ok() {
             return Ok(targets.to_vec());
         }
         let mut made = Vec::new();
         for target in targets {
-            if self.make(configuration, &format!("{log}-{}", flat(target)), std::slice::from_ref(target))?.is_ok() {
+            if self
+                .make(
+                    configuration,
+                    &format!("{log}-{}", flat(target)),
+                    std::slice::from_ref(target),
+                )?
+                .is_ok()
+            {
                 made.push(target.clone());
             }
         }
@@ -404,8 +540,17 @@ fn judge(blank: Outcome, base: &Built, now: &Built) -> Outcome {
     if new.is_empty() {
         return outcome;
     }
-    let lines = new.iter().flat_map(|warning| &warning.lines).map(|line| format!("+{line}")).collect();
-    outcome.fail(format!("{} that the base does not have", counted(new.len(), "warning"))).lines(lines)
+    let lines = new
+        .iter()
+        .flat_map(|warning| &warning.lines)
+        .map(|line| format!("+{line}"))
+        .collect();
+    outcome
+        .fail(format!(
+            "{} that the base does not have",
+            counted(new.len(), "warning")
+        ))
+        .lines(lines)
 }
 
 /// `1 warning`, `2 warnings`.
@@ -415,11 +560,17 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// The wanted options that a `.config` does not have.
-fn lost_options<'a>(wanted: impl Iterator<Item = super::settings::Wanted<'a>>, config: &str) -> Vec<String> {
+fn lost_options<'a>(
+    wanted: impl Iterator<Item = super::settings::Wanted<'a>>,
+    config: &str,
+) -> Vec<String> {
     let mut lost = Vec::new();
     for option in wanted {
         let prefix = format!("CONFIG_{}=", option.name);
-        let is = config.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("n");
+        let is = config
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .unwrap_or("n");
         if is.trim_matches('"') != option.value.trim_matches('"') {
             lost.push(format!("{}={} (it is {is})", option.name, option.value));
         }
@@ -440,12 +591,19 @@ fn not_analysed<'a>(log: &str, targets: &'a [String]) -> Option<&'a String> {
         }
     }
     let source = |target: &str| format!("/{}.c", target.trim_end_matches(".o"));
-    targets.iter().find(|target| !seen.iter().any(|path| format!("/{path}").ends_with(&source(target))))
+    targets.iter().find(|target| {
+        !seen
+            .iter()
+            .any(|path| format!("/{path}").ends_with(&source(target)))
+    })
 }
 
 /// The file name under which an object is kept.
 pub(super) fn flat(object: &str) -> String {
-    Path::new(object).file_name().map_or_else(|| object.replace('/', "-"), |name| name.to_string_lossy().into_owned())
+    Path::new(object).file_name().map_or_else(
+        || object.replace('/', "-"),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -455,8 +613,12 @@ mod tests {
 
     #[test]
     fn an_option_that_vanished_is_named() {
-        let wanted = [("A", "y"), ("B", "y"), ("C", "n"), ("D", "n")].map(|(name, value)| Wanted { name, value });
-        let lost = lost_options(wanted.into_iter(), "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n");
+        let wanted = [("A", "y"), ("B", "y"), ("C", "n"), ("D", "n")]
+            .map(|(name, value)| Wanted { name, value });
+        let lost = lost_options(
+            wanted.into_iter(),
+            "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n",
+        );
         assert_eq!(lost, ["B=y (it is n)", "C=n (it is y)"]);
     }
 
@@ -465,7 +627,10 @@ mod tests {
         let targets = ["mm/a.o".to_owned()];
         let ran = "  CHECK   ../mm/a.c\n/x/reroll-canary.h:3:9: warning: dereference of noderef expression\n";
         assert_eq!(not_analysed(ran, &targets), None);
-        assert_eq!(not_analysed("  CHECK   ../mm/a.c\n  CC      mm/a.o\n", &targets), Some(&targets[0]));
+        assert_eq!(
+            not_analysed("  CHECK   ../mm/a.c\n  CC      mm/a.o\n", &targets),
+            Some(&targets[0])
+        );
         let other = "  CHECK   scripts/mod/empty.c\n/x/reroll-canary.h:3:9: warning: x\n";
         assert_eq!(not_analysed(other, &targets), Some(&targets[0]));
     }

@@ -9,10 +9,11 @@ use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
 use super::build::counted;
+use super::cache::digest;
 use super::run::Context;
 use super::settings::Accept;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome, apply};
+use super::{Mail, Name, Outcome};
 use crate::exec::Task;
 
 /// One finding of checkpatch.
@@ -36,8 +37,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             context.found(blank.error("not installed: perl").packages(&packages));
             continue;
         }
-        let parts = (subject.base.tree_id.to_string(), apply::digest(&mail.bytes), &subject.settings.accept, &mail.file_name);
-        context.cached(Name::Checkpatch, Some(mail.number), &parts, |source| look(context, mail, source))?;
+        let parts = (
+            subject.base.tree_id.to_string(),
+            digest(&mail.bytes),
+            &subject.settings.accept,
+            &mail.file_name,
+        );
+        context.cached(Name::Checkpatch, Some(mail.number), &parts, |source| {
+            look(context, mail, source)
+        })?;
     }
     Ok(())
 }
@@ -53,15 +61,25 @@ fn look(context: &Context<'_>, mail: &Mail, source: &Path) -> Result<Outcome> {
     let file = dir.path().join(safe_name(&mail.file_name));
     fs::write(&file, &mail.bytes).context("cannot write a mail")?;
     let task = Task::new("perl").clean_env().dir(dir.path());
-    let task = task.arg(&script).args(["--strict", "--show-types", "--color=never", "--no-summary"]).arg(&file);
+    let task = task
+        .arg(&script)
+        .args(["--strict", "--show-types", "--color=never", "--no-summary"])
+        .arg(&file);
     let output = task.run()?;
     let log = context.log(&format!("checkpatch-p{}", mail.number));
     fs::write(&log, [&output.stdout[..], &output.stderr].concat()).context("cannot write a log")?;
-    let findings = parse(&output.stdout.to_str_lossy().replace(&format!("{}/", dir.path().display()), ""));
+    let findings = parse(
+        &output
+            .stdout
+            .to_str_lossy()
+            .replace(&format!("{}/", dir.path().display()), ""),
+    );
     let blank = blank.log(log);
     // It ends with 1 when it has findings; anything else that is not 0 is its own trouble.
     if findings.is_empty() && !output.exit.success() {
-        return Ok(blank.error("checkpatch broke").lines(super::scratch::said(&output)));
+        return Ok(blank
+            .error("checkpatch broke")
+            .lines(super::scratch::said(&output)));
     }
     Ok(judge(context, mail.number, findings, blank))
 }
@@ -70,12 +88,23 @@ fn judge(context: &Context<'_>, number: usize, findings: Vec<Finding>, blank: Ou
     let subject = context.subject;
     let accepts = |accept: &&Accept, finding: &Finding| {
         accept.kind == finding.kind
-            && accept.patch.as_deref().is_none_or(|name| subject.is_patch(Some(number), name))
-            && accept.message.as_deref().is_none_or(|text| finding.message.contains(text))
+            && accept
+                .patch
+                .as_deref()
+                .is_none_or(|name| subject.is_patch(Some(number), name))
+            && accept
+                .message
+                .as_deref()
+                .is_none_or(|text| finding.message.contains(text))
     };
     let (mut left, mut accepted) = (Vec::new(), Vec::new());
     for finding in findings {
-        match subject.settings.accept.iter().find(|accept| accepts(accept, &finding)) {
+        match subject
+            .settings
+            .accept
+            .iter()
+            .find(|accept| accepts(accept, &finding))
+        {
             Some(accept) => accepted.push(format!("accepted: {}: {}", finding.kind, accept.reason)),
             None => left.push(finding),
         }
@@ -84,7 +113,12 @@ fn judge(context: &Context<'_>, number: usize, findings: Vec<Finding>, blank: Ou
         return blank.lines(accepted);
     }
     let reason = counted(left.len(), "finding");
-    blank.fail(reason).lines(left.into_iter().flat_map(|finding| finding.lines).chain(accepted).collect())
+    blank.fail(reason).lines(
+        left.into_iter()
+            .flat_map(|finding| finding.lines)
+            .chain(accepted)
+            .collect(),
+    )
 }
 
 /// The findings in checkpatch's output: `CHECK:TYPE: words`, then lines up to an empty one.
@@ -92,9 +126,15 @@ fn parse(text: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut open = false;
     for line in text.lines() {
-        let head = ["ERROR:", "WARNING:", "CHECK:"].iter().find_map(|level| line.strip_prefix(level));
+        let head = ["ERROR:", "WARNING:", "CHECK:"]
+            .iter()
+            .find_map(|level| line.strip_prefix(level));
         if let Some((kind, message)) = head.and_then(|rest| rest.split_once(": ")) {
-            findings.push(Finding { kind: kind.to_owned(), message: message.to_owned(), lines: vec![line.to_owned()] });
+            findings.push(Finding {
+                kind: kind.to_owned(),
+                message: message.to_owned(),
+                lines: vec![line.to_owned()],
+            });
             open = true;
         } else if line.is_empty() {
             open = false;
@@ -108,7 +148,11 @@ fn parse(text: &str) -> Vec<Finding> {
 /// A file name without a directory in it.
 fn safe_name(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or_default();
-    if name.is_empty() || name.starts_with('-') || name.starts_with('.') { "mail.patch".to_owned() } else { name.to_owned() }
+    if name.is_empty() || name.starts_with('-') || name.starts_with('.') {
+        "mail.patch".to_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +164,9 @@ mod tests {
         let text = "ERROR:CODE_INDENT: code indent should use tabs\n#20: FILE: a.c:1:\n+        x;$\n\nCHECK:SPACING: y\n#21:\n\n";
         let findings = parse(text);
         assert_eq!(findings.len(), 2);
-        assert_eq!((findings[0].kind.as_str(), findings[0].lines.len()), ("CODE_INDENT", 3));
+        assert_eq!(
+            (findings[0].kind.as_str(), findings[0].lines.len()),
+            ("CODE_INDENT", 3)
+        );
     }
 }

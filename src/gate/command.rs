@@ -17,12 +17,12 @@ pub struct GateArgs {
     /// Run only these gates
     #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]
     gates: Vec<Name>,
+    /// Build only in these configurations
+    #[arg(long = "configuration", value_name = "NAME")]
+    configurations: Vec<String>,
     /// Tell for each patch how it fits REV too: clean, drifted, conflict or upstream
     #[arg(long, value_name = "REV")]
     onto: Option<String>,
-    /// Run gates that take many minutes too
-    #[arg(long)]
-    slow: bool,
     /// Find everything out anew, whatever earlier runs found
     #[arg(long)]
     renew: bool,
@@ -32,7 +32,7 @@ pub struct GateArgs {
     /// Print the outcomes as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write the outcomes to FILE as JUnit XML, too
+    /// Write the outcomes to FILE as `JUnit` XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
@@ -41,9 +41,13 @@ impl GateArgs {
     fn options(&self) -> Options {
         Options {
             gates: self.gates.clone(),
+            configurations: self.configurations.clone(),
             onto: self.onto.clone(),
-            slow: self.slow,
-            cache: if self.renew { CachePolicy::Renew } else { CachePolicy::Use },
+            cache: if self.renew {
+                CachePolicy::Renew
+            } else {
+                CachePolicy::Use
+            },
             jobs: self.jobs,
         }
     }
@@ -53,7 +57,12 @@ impl GateArgs {
 pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
     let board = ui.board();
     let report = check(subject, &args.options(), lab, &|event| match event {
-        Event::Step { task, what, done, total } => board.step(task, what, done, total),
+        Event::Step {
+            task,
+            what,
+            done,
+            total,
+        } => board.step(task, what, done, total),
         Event::End { task } => board.end(task),
         Event::Found(outcome) => board.status(&outcome.line()),
     })?;
@@ -61,7 +70,11 @@ pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Repo
     if let Some(file) = &args.junit {
         write_whole(file, &report.junit()?)?;
     }
-    let printed = if args.json { ui.data(&report.json()?) } else { ui.text(&report.table()) };
+    let printed = if args.json {
+        ui.data(&report.json()?)
+    } else {
+        ui.text(&report.table())
+    };
     printed.context("cannot write to standard output")?;
     Ok(report)
 }

@@ -25,21 +25,33 @@ struct Finding {
 }
 
 /// Looks at every mail, and at the series as a whole.
+#[expect(clippy::unnecessary_wraps, reason = "as every gate")]
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let subject = context.subject;
     let letters = &subject.letters;
     let found = rules::check(letters.cover.as_ref(), &letters.patches, &letters.options);
-    let mut findings: Vec<_> = found.into_iter().map(|finding| numbered(subject, finding)).collect();
+    let mut findings: Vec<_> = found
+        .iter()
+        .map(|finding| numbered(subject, finding))
+        .collect();
     findings.extend(unknown_bases(subject));
     let cover = letters.cover.as_ref().map(|_| 0);
-    for patch in cover.into_iter().chain(context.numbers()).map(Some).chain([None]) {
+    for patch in cover
+        .into_iter()
+        .chain(context.numbers())
+        .map(Some)
+        .chain([None])
+    {
         let mut blank = Outcome::new(Name::Mail);
         blank.patch = patch;
         if let Some(skip) = context.skip(Name::Mail, None, patch) {
             context.found(blank.skipped(&skip.reason));
             continue;
         }
-        let mine: Vec<_> = findings.iter().filter(|finding| finding.patch == patch).collect();
+        let mine: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.patch == patch)
+            .collect();
         context.found(judge(subject, &mine, blank));
     }
     Ok(())
@@ -57,7 +69,9 @@ fn judge(subject: &Subject, findings: &[&Finding], blank: Outcome) -> Outcome {
         return blank.lines(accepted);
     }
     let reason = counted(left.len(), "finding");
-    blank.fail(reason).lines(left.into_iter().chain(accepted).collect())
+    blank
+        .fail(reason)
+        .lines(left.into_iter().chain(accepted).collect())
 }
 
 /// Why the recipe leaves a rule out here, if it does.
@@ -65,20 +79,31 @@ fn skip<'a>(subject: &'a Subject, finding: &Finding) -> Option<&'a Skip> {
     let fits = |skip: &&Skip| {
         skip.gate == Name::Mail
             && skip.rule.as_deref() == Some(finding.rule)
-            && skip.patch.as_deref().is_none_or(|name| subject.is_patch(finding.patch, name))
+            && skip
+                .patch
+                .as_deref()
+                .is_none_or(|name| subject.is_patch(finding.patch, name))
     };
     subject.settings.skip.iter().find(fits)
 }
 
 /// A finding of the rules with the number of its patch.
-fn numbered(subject: &Subject, finding: rules::Finding) -> Finding {
+fn numbered(subject: &Subject, finding: &rules::Finding) -> Finding {
     let patch = if finding.patch == "cover letter" {
         Some(0)
     } else {
         let fits = |name: &str| finding.patch == format!("patch `{name}`");
-        subject.patches.iter().position(|patch| fits(&patch.name)).map(|index| index + 1)
+        subject
+            .patches
+            .iter()
+            .position(|patch| fits(&patch.name))
+            .map(|index| index + 1)
     };
-    Finding { patch, rule: finding.rule, text: format!("{finding}; {}", finding.fix) }
+    Finding {
+        patch,
+        rule: finding.rule,
+        text: format!("{finding}; {}", finding.fix),
+    }
 }
 
 /// `base-commit:` lines that name a commit which others cannot have.
@@ -86,11 +111,19 @@ fn unknown_bases(subject: &Subject) -> Vec<Finding> {
     let mut findings = Vec::new();
     for mail in &subject.mails {
         for line in mail.bytes.lines() {
-            let Some(id) = line.strip_prefix(b"base-commit: ") else { continue };
+            let Some(id) = line.strip_prefix(b"base-commit: ") else {
+                continue;
+            };
             if !is_known(&subject.base, id) {
                 let id = shown_text(id);
-                let text = format!("`base-commit: {id}` is no commit that others have ({BASE_COMMIT}); leave it out and name the release");
-                findings.push(Finding { patch: Some(mail.number), rule: BASE_COMMIT, text });
+                let text = format!(
+                    "`base-commit: {id}` is no commit that others have ({BASE_COMMIT}); leave it out and name the release"
+                );
+                findings.push(Finding {
+                    patch: Some(mail.number),
+                    rule: BASE_COMMIT,
+                    text,
+                });
             }
         }
     }

@@ -8,9 +8,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
+use super::cache::digest;
 use super::run::Context;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome, apply};
+use super::{Mail, Name, Outcome};
 use crate::exec::Task;
 
 /// Asks for every patch.
@@ -23,8 +24,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             context.found(blank.error("not installed: perl").packages(&packages));
             continue;
         }
-        let parts = (subject.base.tree_id.to_string(), apply::digest(&mail.bytes));
-        context.cached(Name::Maintainers, Some(mail.number), &parts, |source| ask(mail, source))?;
+        let parts = (subject.base.tree_id.to_string(), digest(&mail.bytes));
+        context.cached(Name::Maintainers, Some(mail.number), &parts, |source| {
+            ask(mail, source)
+        })?;
     }
     Ok(())
 }
@@ -40,11 +43,20 @@ fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {
     fs::write(&file, &mail.bytes).context("cannot write a mail")?;
     let task = Task::new("perl").clean_env().dir(source).arg(&script);
     // Without git: the exported source has no history, and the user's must not change the answer.
-    let output = task.args(["--nogit", "--nogit-fallback", "--rolestats"]).arg(&file).run()?;
+    let output = task
+        .args(["--nogit", "--nogit-fallback", "--rolestats"])
+        .arg(&file)
+        .run()?;
     if !output.exit.success() {
-        return Ok(blank.error("get_maintainer.pl broke").lines(super::scratch::said(&output)));
+        return Ok(blank
+            .error("get_maintainer.pl broke")
+            .lines(super::scratch::said(&output)));
     }
-    let lines: Vec<_> = output.stdout.lines().filter_map(|line| recipient(&line.to_str_lossy())).collect();
+    let lines: Vec<_> = output
+        .stdout
+        .lines()
+        .filter_map(|line| recipient(&line.to_str_lossy()))
+        .collect();
     if !lines.iter().any(|line| line.starts_with("To: ")) {
         return Ok(blank.fail("nobody maintains these files").lines(lines));
     }
@@ -54,8 +66,14 @@ fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {
 /// `Name <address> (role:SUBSYSTEM)` as a header line that `git send-email` and b4 read.
 fn recipient(line: &str) -> Option<String> {
     let (address, role) = line.rsplit_once(" (").or_else(|| line.split_once(" ("))?;
-    let is_maintainer = ["maintainer", "supporter"].iter().any(|name| role.starts_with(name));
-    Some(format!("{}: {}", if is_maintainer { "To" } else { "Cc" }, address.trim()))
+    let is_maintainer = ["maintainer", "supporter"]
+        .iter()
+        .any(|name| role.starts_with(name));
+    Some(format!(
+        "{}: {}",
+        if is_maintainer { "To" } else { "Cc" },
+        address.trim()
+    ))
 }
 
 #[cfg(test)]
@@ -70,6 +88,13 @@ mod tests {
             "list@example.org (open list:MEMORY MANAGEMENT)",
         ];
         let got: Vec<_> = lines.iter().filter_map(|line| recipient(line)).collect();
-        assert_eq!(got, ["To: A U Thor <author@example.org>", "Cc: R V Iewer <r@example.org>", "Cc: list@example.org"]);
+        assert_eq!(
+            got,
+            [
+                "To: A U Thor <author@example.org>",
+                "Cc: R V Iewer <r@example.org>",
+                "Cc: list@example.org"
+            ]
+        );
     }
 }

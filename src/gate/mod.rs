@@ -32,7 +32,19 @@ pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
 
 /// The gates, in the order of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
     /// Every mail goes through `git am` and gives the very same commit.

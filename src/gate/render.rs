@@ -1,4 +1,4 @@
-//! A report as a table for people, as JSON and as JUnit XML for machines.
+//! A report as a table for people, as JSON and as `JUnit` XML for machines.
 //!
 //! Hides the formats; what is hostile is escaped here.
 
@@ -45,11 +45,18 @@ impl Report {
     }
 
     fn case(&self, outcome: &Outcome) -> TestCase {
-        let text = outcome.lines.iter().map(|line| shown_text(line.as_bytes())).collect::<Vec<_>>().join("\n");
+        let text = outcome
+            .lines
+            .iter()
+            .map(|line| shown_text(line.as_bytes()))
+            .collect::<Vec<_>>()
+            .join("\n");
         let reason = shown_text(outcome.reason.as_bytes());
         let bad = |kind| {
             let mut status = TestCaseStatus::non_success(kind);
-            status.set_message(reason.clone()).set_description(text.clone());
+            status
+                .set_message(reason.clone())
+                .set_description(text.clone());
             status
         };
         let status = match outcome.status {
@@ -89,25 +96,54 @@ impl Report {
                 None => rows.push((title, vec![outcome])),
             }
         }
-        let width = rows.iter().map(|(title, _)| title.chars().count()).max().unwrap_or(0);
+        let width = rows
+            .iter()
+            .map(|(title, _)| title.chars().count())
+            .max()
+            .unwrap_or(0);
         for (title, outcomes) in rows {
             let seconds: f64 = outcomes.iter().map(|outcome| outcome.seconds).sum();
             let marks: Vec<_> = outcomes.iter().map(|outcome| mark(outcome)).collect();
             let cached = outcomes.iter().all(|outcome| outcome.cached);
-            let time = if cached { "cached".to_owned() } else { format!("{seconds:.1} s") };
+            let time = if cached {
+                "cached".to_owned()
+            } else {
+                format!("{seconds:.1} s")
+            };
             let _ = writeln!(text, "{title:width$}  {}  {time}", marks.join(" "));
         }
-        for outcome in self.outcomes.iter().filter(|outcome| outcome.status >= Status::Fail) {
+        for outcome in self
+            .outcomes
+            .iter()
+            .filter(|outcome| outcome.status >= Status::Fail)
+        {
             self.explain(outcome, &mut text);
         }
-        let count = |status| self.outcomes.iter().filter(|outcome| outcome.status == status).count();
-        let [pass, fail, error, skipped] = [Status::Pass, Status::Fail, Status::Error, Status::Skipped].map(count);
-        let _ = writeln!(text, "\n{pass} passed, {fail} failed, {error} could not run, {skipped} skipped");
-        let mut packages: Vec<_> = self.outcomes.iter().flat_map(|outcome| outcome.packages.clone()).collect();
+        let count = |status| {
+            self.outcomes
+                .iter()
+                .filter(|outcome| outcome.status == status)
+                .count()
+        };
+        let [pass, fail, error, skipped] =
+            [Status::Pass, Status::Fail, Status::Error, Status::Skipped].map(count);
+        let _ = writeln!(
+            text,
+            "\n{pass} passed, {fail} failed, {error} could not run, {skipped} skipped"
+        );
+        let mut packages: Vec<_> = self
+            .outcomes
+            .iter()
+            .flat_map(|outcome| outcome.packages.clone())
+            .collect();
         packages.sort();
         packages.dedup();
         if !packages.is_empty() {
-            let _ = writeln!(text, "to run all of them: apt install {}", packages.join(" "));
+            let _ = writeln!(
+                text,
+                "to run all of them: apt install {}",
+                packages.join(" ")
+            );
         }
         text
     }
@@ -116,12 +152,20 @@ impl Report {
         let style = style(outcome.status);
         let (title, name) = (outcome.title(), self.patch_name(outcome));
         let reason = shown_text(outcome.reason.as_bytes());
-        let _ = writeln!(text, "\n{style}{}{style:#} {title}, {name}: {reason}", outcome.status.as_str());
+        let _ = writeln!(
+            text,
+            "\n{style}{}{style:#} {title}, {name}: {reason}",
+            outcome.status.as_str()
+        );
         for line in outcome.lines.iter().take(SHOWN) {
             let _ = writeln!(text, "    {}", shown_text(line.as_bytes()));
         }
         if outcome.lines.len() > SHOWN {
-            let _ = writeln!(text, "    ... {} more", super::build::counted(outcome.lines.len() - SHOWN, "line"));
+            let _ = writeln!(
+                text,
+                "    ... {} more",
+                super::build::counted(outcome.lines.len() - SHOWN, "line")
+            );
         }
         if let Some(log) = &outcome.log {
             let _ = writeln!(text, "    log: {}", log.display());
@@ -134,7 +178,9 @@ impl Outcome {
     #[must_use]
     pub fn title(&self) -> String {
         match &self.configuration {
-            Some(configuration) => format!("{} {}", self.gate, shown_text(configuration.as_bytes())),
+            Some(configuration) => {
+                format!("{} {}", self.gate, shown_text(configuration.as_bytes()))
+            }
             None => self.gate.to_string(),
         }
     }
@@ -148,14 +194,24 @@ impl Outcome {
             Some(number) => format!(", patch {number}"),
         };
         let cached = if self.cached { " (cached)" } else { "" };
-        let reason = if self.reason.is_empty() { String::new() } else { format!(": {}", shown_text(self.reason.as_bytes())) };
-        format!("{} {}{patch}{reason}{cached}", self.status.as_str(), self.title())
+        let reason = if self.reason.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", shown_text(self.reason.as_bytes()))
+        };
+        format!(
+            "{} {}{patch}{reason}{cached}",
+            self.status.as_str(),
+            self.title()
+        )
     }
 }
 
 fn mark(outcome: &Outcome) -> String {
     let style = style(outcome.status);
-    let number = outcome.patch.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let number = outcome
+        .patch
+        .map_or_else(|| "-".to_owned(), |number| number.to_string());
     format!("{number}:{style}{}{style:#}", outcome.status.as_str())
 }
 

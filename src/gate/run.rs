@@ -13,19 +13,20 @@ use anyhow::Result;
 use super::cache::Cache;
 use super::settings::Skip;
 use super::{Name, Outcome, Report, Subject, apply, build, checkpatch, mail, maintainers, onto};
-use crate::error::{Exit, refusal};
+use crate::error::{Exit, Refusal, refusal};
 use crate::exec::check_interrupted;
 use crate::lab::Lab;
+use crate::ui::shown_text;
 
 /// What to run, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The chosen gates; empty is all of them.
     pub gates: Vec<Name>,
+    /// The chosen configurations; empty is all of them.
+    pub configurations: Vec<String>,
     /// A revision other than the base that the patches are tried on.
     pub onto: Option<String>,
-    /// Whether gates that take many minutes run too.
-    pub slow: bool,
     /// Whether earlier outcomes are looked at.
     pub cache: CachePolicy,
     /// How many builds run at once; `None` is what the machine can take.
@@ -79,6 +80,9 @@ pub(super) struct Context<'a> {
     outcomes: Mutex<Vec<Outcome>>,
 }
 
+/// A gate that needs nothing built.
+type Gate = fn(&Context<'_>) -> Result<()>;
+
 type Job<'a> = Box<dyn FnOnce(&Context<'_>) -> Result<()> + Send + 'a>;
 
 /// A piece of work with the gate that answers for it when it breaks.
@@ -99,6 +103,7 @@ pub fn check(
     lab: &Lab,
     observer: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Report> {
+    known_configurations(subject, options)?;
     let workers = options.jobs.unwrap_or_else(capacity).max(1);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let context = Context {
@@ -121,32 +126,69 @@ pub fn check(
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
-        let ends: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let ends: Vec<_> = workers
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
         ends.into_iter().try_for_each(|end| match end {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    let mut outcomes = context.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut outcomes = context
+        .outcomes
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     sort(&mut outcomes, subject);
     // An empty run directory says nothing.
     let _ = fs::remove_dir(&context.run);
     Ok(Report {
         base: subject.base.rev.clone(),
-        patches: subject.patches.iter().map(|patch| patch.name.clone()).collect(),
+        patches: subject
+            .patches
+            .iter()
+            .map(|patch| patch.name.clone())
+            .collect(),
         outcomes,
         run_directory: context.run,
     })
 }
 
+/// Refuses a chosen configuration that the recipe does not have (exit 2).
+fn known_configurations(subject: &Subject, options: &Options) -> Result<()> {
+    let names: Vec<_> = subject
+        .settings
+        .configuration
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    match options
+        .configurations
+        .iter()
+        .find(|name| !names.contains(&name.as_str()))
+    {
+        Some(name) => Err(Refusal::usage(format!(
+            "the recipe has no configuration `{}`",
+            shown_text(name.as_bytes())
+        ))
+        .hint(format!("it has: {}", names.join(", ")))
+        .into()),
+        None => Ok(()),
+    }
+}
+
 fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
-    let quick: [(Name, fn(&Context<'_>) -> Result<()>); 4] = [
+    let quick: [(Name, Gate); 4] = [
         (Name::Apply, apply::run),
         (Name::Mail, mail::run),
         (Name::Checkpatch, checkpatch::run),
         (Name::Maintainers, maintainers::run),
     ];
-    let task = |gate, job| Task { gate, configuration: None, job };
+    let task = |gate, job| Task {
+        gate,
+        configuration: None,
+        job,
+    };
     let mut tasks = VecDeque::new();
     for (gate, job) in quick {
         if context.wants(gate) {
@@ -158,7 +200,11 @@ fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
     }
     for group in build::groups(context) {
         let configuration = Some(group.name().to_owned());
-        tasks.push_back(Task { gate: Name::Build, configuration, job: Box::new(move |context| build::run(context, &group)) });
+        tasks.push_back(Task {
+            gate: Name::Build,
+            configuration,
+            job: Box::new(move |context| build::run(context, &group)),
+        });
     }
     tasks
 }
@@ -170,12 +216,23 @@ impl<'a> Context<'a> {
     }
 
     /// Why the recipe leaves this out, if it does.
-    pub(super) fn skip(&self, gate: Name, configuration: Option<&str>, patch: Option<usize>) -> Option<&'a Skip> {
+    pub(super) fn skip(
+        &self,
+        gate: Name,
+        configuration: Option<&str>,
+        patch: Option<usize>,
+    ) -> Option<&'a Skip> {
         let fits = |skip: &&Skip| {
             skip.gate == gate
                 && skip.rule.is_none()
-                && skip.configuration.as_deref().is_none_or(|name| Some(name) == configuration)
-                && skip.patch.as_deref().is_none_or(|name| self.subject.is_patch(patch, name))
+                && skip
+                    .configuration
+                    .as_deref()
+                    .is_none_or(|name| Some(name) == configuration)
+                && skip
+                    .patch
+                    .as_deref()
+                    .is_none_or(|name| self.subject.is_patch(patch, name))
         };
         self.subject.settings.skip.iter().find(fits)
     }
@@ -187,7 +244,13 @@ impl<'a> Context<'a> {
 
     /// A log in the run directory.
     pub(super) fn log(&self, name: &str) -> PathBuf {
-        let plain = |char: char| if char.is_ascii_alphanumeric() || "-_.".contains(char) { char } else { '-' };
+        let plain = |char: char| {
+            if char.is_ascii_alphanumeric() || "-_.".contains(char) {
+                char
+            } else {
+                '-'
+            }
+        };
         let name: String = name.chars().map(plain).collect();
         self.run.join(format!("{name}.log"))
     }
@@ -195,22 +258,35 @@ impl<'a> Context<'a> {
     /// The base's source, exported if it is not there yet.
     pub(super) fn source(&self, task: &str) -> Result<PathBuf> {
         let subject = self.subject;
-        self.lab.source(&subject.git_dir, subject.base.tree_id, &|done, total| {
-            if done % 256 == 0 {
-                self.step(task, "exporting the source", done, total);
-            }
-        })
+        self.lab
+            .source(&subject.git_dir, subject.base.tree_id, &|done, total| {
+                if done % 256 == 0 {
+                    self.step(task, "exporting the source", done, total);
+                }
+            })
     }
 
     /// Tells that work goes on.
     pub(super) fn step(&self, task: &str, what: &str, done: u64, total: u64) {
-        (self.observer)(Event::Step { task, what, done, total });
+        (self.observer)(Event::Step {
+            task,
+            what,
+            done,
+            total,
+        });
     }
 
     /// Takes what was found out.
     pub(super) fn found(&self, outcome: Outcome) {
         (self.observer)(Event::Found(&outcome));
         locked(&self.outcomes).push(outcome);
+    }
+
+    /// Takes what was found out earlier.
+    pub(super) fn found_all(&self, outcomes: Vec<Outcome>) {
+        for outcome in outcomes {
+            self.found(outcome);
+        }
     }
 
     /// Takes what a gate finds about one patch: what the recipe leaves out, what is known already of `parts`, or what
@@ -230,7 +306,7 @@ impl<'a> Context<'a> {
         }
         let key = super::cache::Key::of(&(gate, patch, parts));
         if let Some(outcomes) = self.cache.get(&key) {
-            outcomes.into_iter().for_each(|outcome| self.found(outcome));
+            self.found_all(outcomes);
             return Ok(());
         }
         let source = self.source(gate.as_str())?;
@@ -256,7 +332,9 @@ impl<'a> Context<'a> {
         }
         let mut outcome = Outcome::new(task.gate).error(format!("{error:#}"));
         outcome.configuration = task.configuration;
-        outcome.lines = refusal(&error).map(|refusal| refusal.details.clone()).unwrap_or_default();
+        outcome.lines = refusal(&error)
+            .map(|refusal| refusal.details.clone())
+            .unwrap_or_default();
         self.found(outcome);
         Ok(())
     }
@@ -265,22 +343,43 @@ impl<'a> Context<'a> {
 /// How many builds the cores and the free memory can take.
 fn capacity() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory = fs::read_to_string(Path::new("/proc/meminfo")).ok().and_then(|text| available(&text));
+    let memory = fs::read_to_string(Path::new("/proc/meminfo"))
+        .ok()
+        .and_then(|text| available(&text));
     let builds = memory.map_or(cores as u64, |bytes| bytes / BUILD_MEMORY);
     cores.min(usize::try_from(builds).unwrap_or(cores)).max(1)
 }
 
 /// `MemAvailable` of `/proc/meminfo`, in bytes.
 fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 fn sort(outcomes: &mut [Outcome], subject: &Subject) {
-    let names: Vec<_> = subject.settings.configuration.iter().map(|it| it.name.as_str()).collect();
+    let names: Vec<_> = subject
+        .settings
+        .configuration
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
     outcomes.sort_by_key(|outcome| {
-        let place = outcome.configuration.as_deref().map(|name| names.iter().position(|it| *it == name));
-        (outcome.gate, place, outcome.configuration.clone(), outcome.patch)
+        let place = outcome
+            .configuration
+            .as_deref()
+            .map(|name| names.iter().position(|it| *it == name));
+        (
+            outcome.gate,
+            place,
+            outcome.configuration.clone(),
+            outcome.patch,
+        )
     });
 }
 
@@ -294,6 +393,9 @@ mod tests {
 
     #[test]
     fn free_memory_is_read_in_bytes() {
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:    2048 kB\n"), Some(2 << 20));
+        assert_eq!(
+            available("MemTotal: 9 kB\nMemAvailable:    2048 kB\n"),
+            Some(2 << 20)
+        );
     }
 }

@@ -18,12 +18,18 @@ pub(super) struct Scratch {
 }
 
 /// Who commits in the scratch repository: nobody sees it.
-const COMMITTER: [(&str, &str); 2] = [("GIT_COMMITTER_NAME", "reroll"), ("GIT_COMMITTER_EMAIL", "reroll@localhost")];
+const COMMITTER: [(&str, &str); 2] = [
+    ("GIT_COMMITTER_NAME", "reroll"),
+    ("GIT_COMMITTER_EMAIL", "reroll@localhost"),
+];
 
 impl Scratch {
     /// An empty one.
     pub(super) fn new() -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("reroll-").tempdir().context("cannot make a temporary directory")?;
+        let dir = tempfile::Builder::new()
+            .prefix("reroll-")
+            .tempdir()
+            .context("cannot make a temporary directory")?;
         let scratch = Self { dir };
         scratch.git(&["init", "-q"]).output()?;
         scratch.commit_all("start")?;
@@ -39,7 +45,8 @@ impl Scratch {
 
     /// Makes the work tree hold `files` and nothing else, in a commit.
     pub(super) fn set(&self, files: &Files) -> Result<()> {
-        self.git(&["rm", "-rqf", "--ignore-unmatch", "."]).output()?;
+        self.git(&["rm", "-rqf", "--ignore-unmatch", "."])
+            .output()?;
         for (path, file) in files {
             if let Some(file) = file {
                 self.write(path.as_bstr(), file)?;
@@ -56,14 +63,29 @@ impl Scratch {
     /// A git child there, which sees no configuration of the user.
     pub(super) fn git(&self, args: &[&str]) -> Task {
         let mut task = Task::git().clean_env();
-        for (key, value) in [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CEILING_DIRECTORIES", "/")]
-            .into_iter()
-            .chain(COMMITTER)
-            .chain([("GIT_AUTHOR_NAME", "reroll"), ("GIT_AUTHOR_EMAIL", "reroll@localhost")])
-        {
+        for (key, value) in [
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CEILING_DIRECTORIES", "/"),
+        ]
+        .into_iter()
+        .chain(COMMITTER)
+        .chain([
+            ("GIT_AUTHOR_NAME", "reroll"),
+            ("GIT_AUTHOR_EMAIL", "reroll@localhost"),
+        ]) {
             task = task.env(key, value);
         }
-        task.args(["-c", "core.autocrlf=false", "-c", "gc.auto=0", "-c", "commit.gpgSign=false"]).args(args).dir(self.path())
+        task.args([
+            "-c",
+            "core.autocrlf=false",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "commit.gpgSign=false",
+        ])
+        .args(args)
+        .dir(self.path())
     }
 
     /// Applies one mail as `git am` does; the lines it said where it would not.
@@ -78,7 +100,10 @@ impl Scratch {
 
     /// The paths that a patch names.
     pub(super) fn paths(&self, mail: &[u8]) -> Result<Vec<BString>> {
-        let output = self.git(&["apply", "--numstat", "-z"]).input(mail).output()?;
+        let output = self
+            .git(&["apply", "--numstat", "-z"])
+            .input(mail)
+            .output()?;
         let mut paths = Vec::new();
         for line in output.split_str("\0").filter(|line| !line.is_empty()) {
             // A rename has an empty path here and its two names next.
@@ -93,7 +118,10 @@ impl Scratch {
 
     /// Whether any commit here knows `path`.
     pub(super) fn has_seen(&self, path: &BStr) -> Result<bool> {
-        let log = self.git(&["log", "--format=%H", "-1", "--"]).arg(path.to_path()?).output()?;
+        let log = self
+            .git(&["log", "--format=%H", "-1", "--"])
+            .arg(path.to_path()?)
+            .output()?;
         Ok(!log.is_empty())
     }
 
@@ -117,15 +145,27 @@ impl Scratch {
         let before = here.commit(commit.parent_ids[0])?.tree_id;
         let mut files = Vec::new();
         for path in here.changed_paths(before, commit.tree_id)? {
-            let file = here.file(commit.tree_id, path.as_bstr())?.with_context(|| {
-                crate::error::Refusal::usage(format!("a patch deletes `{path}`, which a directory of patches cannot do here"))
+            let file = here
+                .file(commit.tree_id, path.as_bstr())?
+                .with_context(|| {
+                    crate::error::Refusal::usage(format!(
+                        "a patch deletes `{path}`, which a directory of patches cannot do here"
+                    ))
                     .hint("give the series as a branch")
-            })?;
+                })?;
             files.push((path, file.mode, repo.write_blob(&file.bytes)?));
         }
-        let files: Vec<_> = files.iter().map(|(path, mode, id)| (path.as_bstr(), *mode, *id)).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, mode, id)| (path.as_bstr(), *mode, *id))
+            .collect();
         let tree_id = repo.write_tree(parent.1, &files)?;
-        let commit_id = repo.write_commit(tree_id, Some(parent.0), &commit.author, commit.message.as_bstr())?;
+        let commit_id = repo.write_commit(
+            tree_id,
+            Some(parent.0),
+            &commit.author,
+            commit.message.as_bstr(),
+        )?;
         Ok((commit_id, tree_id))
     }
 
@@ -141,7 +181,9 @@ impl Scratch {
     /// Commits everything that is there.
     pub(super) fn commit_all(&self, message: &str) -> Result<()> {
         self.git(&["add", "-Af", "."]).output()?;
-        self.git(&["commit", "-q", "--allow-empty", "-m", message]).output().map(drop)
+        self.git(&["commit", "-q", "--allow-empty", "-m", message])
+            .output()
+            .map(drop)
     }
 
     /// The newest commit.
@@ -154,5 +196,8 @@ impl Scratch {
 /// What a child said, line by line.
 pub(super) fn said(output: &Output) -> Vec<String> {
     let both = [&output.stderr[..], &output.stdout[..]];
-    both.iter().flat_map(|bytes| bytes.lines()).map(|line| line.to_str_lossy().into_owned()).collect()
+    both.iter()
+        .flat_map(|bytes| bytes.lines())
+        .map(|line| line.to_str_lossy().into_owned())
+        .collect()
 }

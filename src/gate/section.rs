@@ -6,38 +6,64 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
+use super::Outcome;
 use super::build::{Bench, Built, State, Trouble, counted};
 use super::settings::Configuration;
 use super::warnings::{self, Warning};
-use super::Outcome;
 use crate::exec::Task;
 
 /// What modpost says about the objects as they are now.
-pub(super) fn look(bench: &Bench<'_, '_>, configuration: &Configuration, number: usize) -> Result<Result<Built, Trouble>> {
+pub(super) fn look(
+    bench: &Bench<'_, '_>,
+    configuration: &Configuration,
+    number: usize,
+) -> Result<Result<Built, Trouble>> {
     let settings = &bench.context.subject.settings;
     let mut objects = settings.objects.clone();
-    objects.extend(bench.make_what_can(configuration, &format!("{}-p{number}-section", configuration.name), &settings.section.with)?);
+    objects.extend(bench.make_what_can(
+        configuration,
+        &format!("{}-p{number}-section", configuration.name),
+        &settings.section.with,
+    )?);
     objects.sort();
     objects.dedup();
     let dir = bench.dir.kept(number).join("section");
     fs::create_dir_all(&dir).context("cannot make a directory for modpost")?;
-    let paths = objects.iter().map(|object| bench.dir.objects().join(object));
-    let log = bench.context.log(&format!("{}-p{number}-link", configuration.name));
+    let paths = objects
+        .iter()
+        .map(|object| bench.dir.objects().join(object));
+    let log = bench
+        .context
+        .log(&format!("{}-p{number}-link", configuration.name));
     // Modpost looks at sections only where it takes the file for the kernel itself.
-    let link = Task::new(configuration.binutil("ld")).clean_env().dir(&dir).args(["-r", "-o", "vmlinux.o"]).args(paths);
+    let link = Task::new(configuration.binutil("ld"))
+        .clean_env()
+        .dir(&dir)
+        .args(["-r", "-o", "vmlinux.o"])
+        .args(paths);
     if !bench.dir.run(link.log(&log))?.exit.success() {
         return Ok(Err(trouble("the objects cannot be linked", log)));
     }
-    let log = bench.context.log(&format!("{}-p{number}-modpost", configuration.name));
+    let log = bench
+        .context
+        .log(&format!("{}-p{number}-modpost", configuration.name));
     let modpost = bench.dir.objects().join("scripts/mod/modpost");
-    let task = Task::new(&modpost).clean_env().dir(&dir).args(["-E", "-o", "vmlinux.symvers", "vmlinux.o"]);
+    let task = Task::new(&modpost).clean_env().dir(&dir).args([
+        "-E",
+        "-o",
+        "vmlinux.symvers",
+        "vmlinux.o",
+    ]);
     if !bench.dir.run(task.log(&log))?.exit.success() {
         return Ok(Err(trouble("modpost failed", log)));
     }
     let text = fs::read(&log).context("cannot read modpost's log")?;
     let mut mismatches = warnings::parse(&text, "");
     mismatches.retain(is_mismatch);
-    Ok(Ok(Built { warnings: mismatches, log }))
+    Ok(Ok(Built {
+        warnings: mismatches,
+        log,
+    }))
 }
 
 /// Compares the mismatches of a patch with the base's.
@@ -53,15 +79,28 @@ pub(super) fn judge(blank: Outcome, base: &State, now: &State) -> Outcome {
     if new.is_empty() {
         return outcome;
     }
-    let lines = new.iter().flat_map(|warning| &warning.lines).map(|line| format!("+{line}")).collect();
-    outcome.fail(counted(new.len(), "new section mismatch").replace("mismatchs", "mismatches")).lines(lines)
+    let lines = new
+        .iter()
+        .flat_map(|warning| &warning.lines)
+        .map(|line| format!("+{line}"))
+        .collect();
+    outcome
+        .fail(counted(new.len(), "new section mismatch").replace("mismatchs", "mismatches"))
+        .lines(lines)
 }
 
 fn is_mismatch(warning: &Warning) -> bool {
-    warning.key.to_ascii_lowercase().contains("section mismatch")
+    warning
+        .key
+        .to_ascii_lowercase()
+        .contains("section mismatch")
 }
 
 fn trouble(reason: &str, log: std::path::PathBuf) -> Trouble {
     let text = fs::read(&log).unwrap_or_default();
-    Trouble { reason: reason.to_owned(), lines: warnings::errors(&text, ""), log }
+    Trouble {
+        reason: reason.to_owned(),
+        lines: warnings::errors(&text, ""),
+        log,
+    }
 }

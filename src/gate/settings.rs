@@ -2,7 +2,7 @@
 //!
 //! Hides the spelling of the table; the gates see configurations, options and reasons.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,19 +76,14 @@ pub struct Configuration {
 }
 
 /// A compiler family.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiler {
     /// `gcc`, with the cross prefix in front.
+    #[default]
     Gcc,
     /// LLVM with this suffix: `-19`; empty is the unversioned one.
     Llvm(String),
-}
-
-impl Default for Compiler {
-    fn default() -> Self {
-        Self::Gcc
-    }
 }
 
 /// A source analyser that kbuild runs.
@@ -201,7 +196,9 @@ impl Settings {
                     .all(|own| wanted(own).name != name)
             });
         // Warnings are compared with the base's: they must not stop the build.
-        let own = common.chain(&configuration.options).map(|text| wanted(text));
+        let own = common
+            .chain(&configuration.options)
+            .map(|text| wanted(text));
         [wanted("WERROR=n")].into_iter().chain(own)
     }
 
@@ -209,8 +206,13 @@ impl Settings {
     pub fn validate(&self) -> Result<(), Refusal> {
         for (index, configuration) in self.configuration.iter().enumerate() {
             let name = &configuration.name;
-            if self.configuration[..index].iter().any(|other| other.name == *name) {
-                return Err(Refusal::usage(format!("two configurations of `[check]` are called `{name}`")));
+            if self.configuration[..index]
+                .iter()
+                .any(|other| other.name == *name)
+            {
+                return Err(Refusal::usage(format!(
+                    "two configurations of `[check]` are called `{name}`"
+                )));
             }
             if configuration.equality && self.equality.is_none() {
                 return Err(Refusal::usage(format!(
@@ -218,19 +220,35 @@ impl Settings {
                 )));
             }
         }
-        let options = self.configuration.iter().flat_map(|it| &it.options).chain(&self.options);
+        let options = self
+            .configuration
+            .iter()
+            .flat_map(|it| &it.options)
+            .chain(&self.options);
         let words = options.map(|text| (text, is_option(text)));
         let targets = self.objects.iter().chain(&self.section.with);
-        let targets = targets.chain(self.equality.iter().flat_map(|it| it.with.iter().chain([&it.object])));
+        let targets = targets.chain(
+            self.equality
+                .iter()
+                .flat_map(|it| it.with.iter().chain([&it.object])),
+        );
         for (text, right) in words.chain(targets.map(|text| (text, is_target(text)))) {
             if !right {
-                return Err(Refusal::usage(format!("`{text}` in `[check]` is neither `OPTION=value` nor the path of an object")));
+                return Err(Refusal::usage(format!(
+                    "`{text}` in `[check]` is neither `OPTION=value` nor the path of an object"
+                )));
             }
         }
-        let reasons = self.skip.iter().map(|it| &it.reason).chain(self.accept.iter().map(|it| &it.reason));
+        let reasons = self
+            .skip
+            .iter()
+            .map(|it| &it.reason)
+            .chain(self.accept.iter().map(|it| &it.reason));
         if reasons.into_iter().any(|reason| reason.trim().is_empty()) {
-            return Err(Refusal::usage("an entry of `[[check.skip]]` or `[[check.accept]]` has no reason")
-                .hint("say in a sentence why it may stay; the report shows it"));
+            return Err(Refusal::usage(
+                "an entry of `[[check.skip]]` or `[[check.accept]]` has no reason",
+            )
+            .hint("say in a sentence why it may stay; the report shows it"));
         }
         Ok(())
     }
@@ -249,14 +267,19 @@ fn wanted(text: &str) -> Wanted<'_> {
 fn is_option(text: &str) -> bool {
     let Wanted { name, value } = wanted(text);
     let word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    !name.is_empty() && name.chars().all(word) && !value.is_empty() && !value.contains(char::is_control)
+    !name.is_empty()
+        && name.chars().all(word)
+        && !value.is_empty()
+        && !value.contains(char::is_control)
 }
 
 /// A path below the tree that is no option or assignment of make's.
 fn is_target(text: &str) -> bool {
     let word = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.starts_with('-');
-    text.chars().all(word) && text.split('/').all(plain) && text.ends_with(".o")
+    text.chars().all(word)
+        && text.split('/').all(plain)
+        && Path::new(text).extension() == Some("o".as_ref())
 }
 
 #[cfg(test)]
@@ -280,26 +303,38 @@ options = ["TWO=n"]
         let wanted: Vec<_> = settings.wanted(&settings.configuration[0]).collect();
         let expected = [("WERROR", "n"), ("ONE", "y"), ("TWO", "n")];
         assert_eq!(wanted, expected.map(|(name, value)| Wanted { name, value }));
-        assert_eq!(settings.configuration[0].compiler, Compiler::Llvm("-19".to_owned()));
+        assert_eq!(
+            settings.configuration[0].compiler,
+            Compiler::Llvm("-19".to_owned())
+        );
     }
 
     #[test]
     fn an_unknown_key_is_refused() {
         let error = toml::from_str::<Settings>("object = []").expect_err("unknown key");
-        assert!(error.to_string().contains("unknown field `object`"), "{error}");
+        assert!(
+            error.to_string().contains("unknown field `object`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn an_object_cannot_be_an_option_of_make() {
         for object in ["--eval=x", "../x.o", "a/../x.o", "A=b.o", "/x.o", "-x/y.o"] {
-            let settings = Settings { objects: vec![object.to_owned()], ..Settings::default() };
+            let settings = Settings {
+                objects: vec![object.to_owned()],
+                ..Settings::default()
+            };
             assert!(settings.validate().is_err(), "{object}");
         }
     }
 
     #[test]
     fn an_option_cannot_smuggle_a_second_line() {
-        let settings = Settings { options: vec!["A=y\nB".to_owned()], ..Settings::default() };
+        let settings = Settings {
+            options: vec!["A=y\nB".to_owned()],
+            ..Settings::default()
+        };
         assert!(settings.validate().is_err());
     }
 }

@@ -77,19 +77,28 @@ impl Subject {
         for (name, id) in patches {
             let commit = repo.commit(id)?;
             if commit.parent_ids != [parent.0] {
-                return Err(Refusal::usage(format!("patch `{name}` ({id}) does not stand on {}", parent.0))
-                    .hint("a series is a line of commits without merges, from the base on")
-                    .into());
+                return Err(Refusal::usage(format!(
+                    "patch `{name}` ({id}) does not stand on {}",
+                    parent.0
+                ))
+                .hint("a series is a line of commits without merges, from the base on")
+                .into());
             }
             paths.extend(repo.changed_paths(parent.1, commit.tree_id)?);
             parent = (id, commit.tree_id);
             commits.push((name, commit));
         }
-        paths.iter().try_for_each(|path| safe_path(path.as_bstr()))?;
+        paths
+            .iter()
+            .try_for_each(|path| safe_path(path.as_bstr()))?;
         let letters = letters(repo, &base, &commits, &mails)?;
         let patches = commits.into_iter().map(|(name, commit)| {
             let files = files(repo, commit.tree_id, &paths)?;
-            Ok(Patch { name, commit, files })
+            Ok(Patch {
+                name,
+                commit,
+                files,
+            })
         });
         Ok(Self {
             git_dir: repo.path().canonicalize()?,
@@ -113,7 +122,9 @@ impl Subject {
             let [parent] = commit.parent_ids[..] else {
                 return Err(Refusal::usage(format!(
                     "`{}` is no line of commits on top of `{}`: {id} has {} parents",
-                    tip.rev, base.rev, commit.parent_ids.len()
+                    tip.rev,
+                    base.rev,
+                    commit.parent_ids.len()
                 ))
                 .hint("name with `--base` the commit that the series starts from")
                 .into());
@@ -127,7 +138,9 @@ impl Subject {
             return Err(Refusal::usage(message).into());
         }
         let mails = format_patch(repo, &base, &tip)?;
-        let names = mails.iter().map(|mail| mail.file_name.trim_end_matches(".patch").to_owned());
+        let names = mails
+            .iter()
+            .map(|mail| mail.file_name.trim_end_matches(".patch").to_owned());
         let patches = names.zip(commits).collect();
         Self::new(repo, base, patches, mails, settings)
     }
@@ -147,9 +160,12 @@ impl Subject {
             }
             let name = mail.file_name.trim_end_matches(".patch").to_owned();
             let commit = scratch.am(&mail.bytes)?.map_err(|lines| {
-                Refusal::usage(format!("`{}` does not apply to `{}`", mail.file_name, base.rev))
-                    .details(lines)
-                    .hint("name its own base with `--base`")
+                Refusal::usage(format!(
+                    "`{}` does not apply to `{}`",
+                    mail.file_name, base.rev
+                ))
+                .details(lines)
+                .hint("name its own base with `--base`")
             })?;
             parent = scratch.transplant(repo, parent, &commit)?;
             patches.push((name, parent.0));
@@ -159,7 +175,9 @@ impl Subject {
 
     /// The number of a patch by its name or number, for settings that name one.
     pub(super) fn is_patch(&self, number: Option<usize>, name: &str) -> bool {
-        number.and_then(|number| number.checked_sub(1)).is_some_and(|index| self.patches[index].name == name)
+        number
+            .and_then(|number| number.checked_sub(1))
+            .is_some_and(|index| self.patches[index].name == name)
     }
 
     /// The mail of patch `number`.
@@ -169,24 +187,38 @@ impl Subject {
 }
 
 /// What the mails say, as far as it can be read back from them; the messages are the commits' own.
-fn letters(repo: &Repo, base: &Base, commits: &[(String, Commit)], mails: &[Mail]) -> Result<Letters> {
+fn letters(
+    repo: &Repo,
+    base: &Base,
+    commits: &[(String, Commit)],
+    mails: &[Mail],
+) -> Result<Letters> {
     let labels = Labels::of(base.tree_id);
     let mut before = base.tree_id;
     let mut patches = Vec::new();
     for (name, commit) in commits {
         let files = diff::between(repo, before, commit.tree_id, &labels)?;
         before = commit.tree_id;
-        patches.push(mail::Patch { name: name.clone(), commit: commit.clone(), files, notes: String::new() });
+        patches.push(mail::Patch {
+            name: name.clone(),
+            commit: commit.clone(),
+            files,
+            notes: String::new(),
+        });
     }
     let first = mails.first().map_or(&[][..], |mail| &mail.bytes);
     let value = |name: &str| {
         let prefix = format!("{name}: ");
-        let line = first.lines().find_map(|line| line.strip_prefix(prefix.as_bytes()));
+        let line = first
+            .lines()
+            .find_map(|line| line.strip_prefix(prefix.as_bytes()));
         line.map(|value| value.to_str_lossy().into_owned())
     };
     let mailboxes = |name| {
         let text = value(name).unwrap_or_default();
-        text.split(',').filter_map(|one| Mailbox::parse(one.trim()).ok()).collect()
+        text.split(',')
+            .filter_map(|one| Mailbox::parse(one.trim()).ok())
+            .collect()
     };
     let options = mail::Options {
         to: mailboxes("To"),
@@ -197,19 +229,39 @@ fn letters(repo: &Repo, base: &Base, commits: &[(String, Commit)], mails: &[Mail
     };
     let cover = mails.iter().find(|mail| mail.number == 0);
     let files = diff::between(repo, base.tree_id, before, &labels)?;
-    Ok(Letters { cover: cover.map(|mail| read_cover(mail, files)), patches, options })
+    Ok(Letters {
+        cover: cover.map(|mail| read_cover(mail, files)),
+        patches,
+        options,
+    })
 }
 
 /// A cover letter's own words: its subject without the bracket, and its text up to the list of patches.
 fn read_cover(mail: &Mail, files: Vec<FileDiff>) -> mail::Cover {
-    let (head, body) = mail.bytes.split_once_str("\n\n").unwrap_or((&mail.bytes, b""));
+    let (head, body) = mail
+        .bytes
+        .split_once_str("\n\n")
+        .unwrap_or((&mail.bytes, b""));
     let head = head.to_str_lossy().replace("\n ", " ");
-    let subject = head.lines().find_map(|line| line.strip_prefix("Subject: ")).unwrap_or_default();
-    let subject = subject.split_once("] ").map_or(subject, |(_, subject)| subject);
+    let subject = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Subject: "))
+        .unwrap_or_default();
+    let subject = subject
+        .split_once("] ")
+        .map_or(subject, |(_, subject)| subject);
     let is_list = |line: &&[u8]| line.ends_with(b"):") && line.contains(&b'(');
-    let blurb: Vec<_> = body.lines().take_while(|line| !is_list(line) && *line != b"-- ").collect();
+    let blurb: Vec<_> = body
+        .lines()
+        .take_while(|line| !is_list(line) && *line != b"-- ")
+        .collect();
     let blurb = bstr::join("\n", blurb).to_str_lossy().trim().to_owned();
-    mail::Cover { subject: subject.to_owned(), blurb, files, notes: String::new() }
+    mail::Cover {
+        subject: subject.to_owned(),
+        blurb,
+        files,
+        notes: String::new(),
+    }
 }
 
 fn files(repo: &Repo, tree_id: ObjectId, paths: &BTreeSet<BString>) -> Result<Files> {
@@ -236,7 +288,10 @@ fn read_mails(dir: &Path) -> Result<Vec<Mail>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).with_context(unreadable)? {
         let name = entry.with_context(unreadable)?.file_name();
-        let name = name.into_string().ok().filter(|name| name.ends_with(".patch"));
+        let name = name
+            .into_string()
+            .ok()
+            .filter(|name| Path::new(name).extension() == Some("patch".as_ref()));
         names.extend(name);
     }
     names.sort();
@@ -246,7 +301,11 @@ fn read_mails(dir: &Path) -> Result<Vec<Mail>> {
         let bytes = fs::read(dir.join(&file_name)).with_context(unreadable)?;
         let is_cover = file_name.ends_with("cover-letter.patch");
         number += usize::from(!is_cover);
-        mails.push(Mail { file_name, bytes, number: if is_cover { 0 } else { number } });
+        mails.push(Mail {
+            file_name,
+            bytes,
+            number: if is_cover { 0 } else { number },
+        });
     }
     if number == 0 {
         return Err(Refusal::usage(format!("there is no `*.patch` in `{}`", dir.display())).into());

@@ -32,7 +32,10 @@ const KBUILD: [(&str, &str); 8] = [
 
 impl Tool {
     pub(crate) fn new(name: &str, package: &str) -> Self {
-        Self { name: name.to_owned(), package: package.to_owned() }
+        Self {
+            name: name.to_owned(),
+            package: package.to_owned(),
+        }
     }
 
     /// Where it is, if anywhere.
@@ -57,12 +60,15 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(|path| path.exists());
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| is_program(path))
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|path| is_program(path))
 }
 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 impl Configuration {
@@ -90,7 +96,10 @@ impl Configuration {
 
     /// Everything that must be there to build it.
     pub(crate) fn tools(&self) -> Vec<Tool> {
-        let mut tools: Vec<_> = KBUILD.iter().map(|(name, package)| Tool::new(name, package)).collect();
+        let mut tools: Vec<_> = KBUILD
+            .iter()
+            .map(|(name, package)| Tool::new(name, package))
+            .collect();
         let suffix = match &self.compiler {
             Compiler::Gcc => {
                 let cross = self.prefix().trim_end_matches('-');
@@ -103,7 +112,10 @@ impl Configuration {
         if let Some(suffix) = suffix {
             tools.push(Tool::new(&self.cc(), &format!("clang{suffix}")));
             tools.push(Tool::new(&self.binutil("ld"), &format!("lld{suffix}")));
-            tools.push(Tool::new(&self.binutil("objcopy"), &format!("llvm{suffix}")));
+            tools.push(Tool::new(
+                &self.binutil("objcopy"),
+                &format!("llvm{suffix}"),
+            ));
         }
         if self.analyser == Some(Analyser::Sparse) {
             tools.push(Tool::new("sparse", "sparse"));
@@ -114,8 +126,17 @@ impl Configuration {
 
     /// What must be there to run its programs, besides what builds them.
     pub(crate) fn emulator_tools(&self) -> Vec<Tool> {
-        let package = |name: &str| if name.ends_with("-static") { "qemu-user-static" } else { "qemu-user" };
-        let emulator = self.emulator.first().map(|name| Tool::new(name, package(name)));
+        let package = |name: &str| {
+            if name.ends_with("-static") {
+                "qemu-user-static"
+            } else {
+                "qemu-user"
+            }
+        };
+        let emulator = self
+            .emulator
+            .first()
+            .map(|name| Tool::new(name, package(name)));
         emulator.into_iter().collect()
     }
 
@@ -143,14 +164,19 @@ impl Configuration {
 }
 
 fn dashed(name: &str, cross: &str) -> String {
-    if cross.is_empty() { name.to_owned() } else { format!("{name}-{cross}") }
+    if cross.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}-{cross}")
+    }
 }
 
 /// The packages of those tools that are not there, and their names.
 pub(crate) fn missing(tools: &[Tool]) -> Option<(Vec<String>, Vec<String>)> {
     let missing = tools.iter().filter(|tool| tool.find().is_none());
-    let (names, mut packages): (Vec<_>, Vec<_>) =
-        missing.map(|tool| (tool.name.clone(), tool.package.clone())).unzip();
+    let (names, mut packages): (Vec<_>, Vec<_>) = missing
+        .map(|tool| (tool.name.clone(), tool.package.clone()))
+        .unzip();
     packages.sort();
     packages.dedup();
     (!names.is_empty()).then_some((names, packages))

@@ -23,9 +23,16 @@ pub(super) fn parse(log: &[u8], source: &str) -> Vec<Warning> {
     let mut open = false;
     for line in log.lines() {
         let line = line.to_str_lossy();
-        let line = if source.is_empty() { line.into_owned() } else { line.replace(&prefix, "") };
+        let line = if source.is_empty() {
+            line.into_owned()
+        } else {
+            line.replace(&prefix, "")
+        };
         if let Some(key) = key(&line) {
-            warnings.push(Warning { key, lines: vec![line] });
+            warnings.push(Warning {
+                key,
+                lines: vec![line],
+            });
             open = true;
         } else if open && goes_on(&line) {
             if let Some(last) = warnings.last_mut() {
@@ -57,24 +64,42 @@ pub(super) fn new_ones(before: &[Warning], now: &[Warning]) -> Vec<Warning> {
 /// The errors among complaints, or the last lines of a log that has none.
 pub(super) fn errors(log: &[u8], source: &str) -> Vec<String> {
     const TAIL: usize = 12;
-    let errors: Vec<_> = parse(log, source).into_iter().filter(|warning| warning.key.contains("error: ")).collect();
+    let errors: Vec<_> = parse(log, source)
+        .into_iter()
+        .filter(|warning| warning.key.contains("error: "))
+        .collect();
     if errors.is_empty() {
-        let lines: Vec<_> = log.lines().map(|line| line.to_str_lossy().into_owned()).collect();
+        let lines: Vec<_> = log
+            .lines()
+            .map(|line| line.to_str_lossy().into_owned())
+            .collect();
         return lines[lines.len().saturating_sub(TAIL)..].to_vec();
     }
-    errors.into_iter().flat_map(|warning| warning.lines).collect()
+    errors
+        .into_iter()
+        .flat_map(|warning| warning.lines)
+        .collect()
 }
 
 /// `FILE: warning: words`, with the line numbers taken out; `None` for what is no complaint.
 fn key(line: &str) -> Option<String> {
-    let kind = ["warning: ", "error: ", "WARNING: ", "ERROR: "].into_iter().find_map(|kind| {
-        let at = line.find(kind)?;
-        (at == 0 || line[..at].ends_with([' ', ':'])).then_some((at, kind))
-    });
+    let kind = ["warning: ", "error: ", "WARNING: ", "ERROR: "]
+        .into_iter()
+        .find_map(|kind| {
+            let at = line.find(kind)?;
+            (at == 0 || line[..at].ends_with([' ', ':'])).then_some((at, kind))
+        });
     let (at, kind) = kind?;
-    let place: Vec<_> = line[..at].split(':').filter(|part| !is_number(part.trim())).collect();
+    let place: Vec<_> = line[..at]
+        .split(':')
+        .filter(|part| !is_number(part.trim()))
+        .collect();
     let message = &line[at + kind.len()..];
-    Some(format!("{}{kind}{}", place.join(":"), without_addresses(message)))
+    Some(format!(
+        "{}{kind}{}",
+        place.join(":"),
+        without_addresses(message)
+    ))
 }
 
 fn is_number(text: &str) -> bool {
@@ -94,7 +119,11 @@ fn without_addresses(message: &str) -> String {
 
 /// Whether a line belongs to the complaint before it: source, carets and notes.
 fn goes_on(line: &str) -> bool {
-    line.starts_with(' ') && !line.trim_start().starts_with(|char: char| char.is_ascii_uppercase()) || line.contains(": note: ")
+    line.starts_with(' ')
+        && !line
+            .trim_start()
+            .starts_with(|char: char| char.is_ascii_uppercase())
+        || line.contains(": note: ")
 }
 
 #[cfg(test)]
@@ -106,7 +135,10 @@ mod tests {
     #[test]
     fn a_complaint_at_another_line_is_the_same() {
         let before = parse(BEFORE, "/src");
-        let now = parse(b"/src/mm/a.c:99:1: warning: unused variable 'x' [-Wunused-variable]\n", "/src");
+        let now = parse(
+            b"/src/mm/a.c:99:1: warning: unused variable 'x' [-Wunused-variable]\n",
+            "/src",
+        );
         assert_eq!(new_ones(&before, &now), []);
         assert_eq!(before[0].lines.len(), 3);
     }
@@ -116,7 +148,10 @@ mod tests {
         let before = parse(BEFORE, "/src");
         let twice = [BEFORE, BEFORE].concat();
         assert_eq!(new_ones(&before, &parse(&twice, "/src")).len(), 1);
-        let other = parse(b"/src/mm/a.c:10:5: warning: unused variable 'y' [-Wunused-variable]\n", "/src");
+        let other = parse(
+            b"/src/mm/a.c:10:5: warning: unused variable 'y' [-Wunused-variable]\n",
+            "/src",
+        );
         assert_eq!(new_ones(&before, &other).len(), 1);
     }
 
@@ -129,6 +164,12 @@ mod tests {
 
     #[test]
     fn a_line_that_only_speaks_of_warnings_is_none() {
-        assert_eq!(parse(b"  CC      lib/warning: no\n  HOSTCC  scripts/x\nall is well\n", "/src"), []);
+        assert_eq!(
+            parse(
+                b"  CC      lib/warning: no\n  HOSTCC  scripts/x\nall is well\n",
+                "/src"
+            ),
+            []
+        );
     }
 }

@@ -118,11 +118,18 @@ impl Kernel {
             ("scripts/modpost.sh", MODPOST),
             ("scripts/checkpatch.pl", CHECKPATCH),
             ("scripts/get_maintainer.pl", GET_MAINTAINER),
-            ("include/thing.h", "#define __user __attribute__((noderef, address_space(1)))\n"),
+            (
+                "include/thing.h",
+                "#define __user __attribute__((noderef, address_space(1)))\n",
+            ),
             ("mm/thing.c", THING),
         ];
-        let mut kernel =
-            Self { dir, files: BTreeMap::new(), commits: Vec::new(), settings: SETTINGS.to_owned() };
+        let mut kernel = Self {
+            dir,
+            files: BTreeMap::new(),
+            commits: Vec::new(),
+            settings: SETTINGS.to_owned(),
+        };
         Repo::init_bare(&kernel.path("kernel.git")).expect("a repository");
         kernel.commit("start", &[("COPYING", "GPL-2.0\n")]);
         kernel.commit("base", &[&base[..], more].concat());
@@ -153,14 +160,24 @@ impl Kernel {
         let ids: Vec<(BString, ObjectId)> = self
             .files
             .iter()
-            .map(|(path, text)| (path.as_str().into(), repo.write_blob(text.as_bytes()).expect("a blob")))
+            .map(|(path, text)| {
+                (
+                    path.as_str().into(),
+                    repo.write_blob(text.as_bytes()).expect("a blob"),
+                )
+            })
             .collect();
-        let entries: Vec<_> = ids.iter().map(|(path, id)| (path.as_ref(), MODE_FILE, *id)).collect();
+        let entries: Vec<_> = ids
+            .iter()
+            .map(|(path, id)| (path.as_ref(), MODE_FILE, *id))
+            .collect();
         let tree = repo.write_new_tree(&entries).expect("a tree");
         let message = if message.contains('\n') {
             message.to_owned()
         } else {
-            format!("mm: {message}\n\nThere is a reason.\n\nSigned-off-by: A U Thor <author@example.org>\n")
+            format!(
+                "mm: {message}\n\nThere is a reason.\n\nSigned-off-by: A U Thor <author@example.org>\n"
+            )
         };
         let author = Signature {
             name: "A U Thor".into(),
@@ -169,7 +186,9 @@ impl Kernel {
             offset: 60,
         };
         let parent = self.commits.last().copied();
-        let id = repo.write_commit(tree, parent, &author, message.as_str().into()).expect("a commit");
+        let id = repo
+            .write_commit(tree, parent, &author, message.as_str().into())
+            .expect("a commit");
         self.commits.push(id);
     }
 
@@ -181,7 +200,11 @@ impl Kernel {
 
     /// `reroll check` on everything after the base.
     fn task(&self, args: &[&str]) -> Task {
-        let settings: String = self.settings.replace("\n[[", "\n[[check.").replace("\n[section", "\n[check.section").replace("\n[equality", "\n[check.equality");
+        let settings: String = self
+            .settings
+            .replace("\n[[", "\n[[check.")
+            .replace("\n[section", "\n[check.section")
+            .replace("\n[equality", "\n[check.equality");
         let series = self.path("series");
         fs::create_dir_all(series.join("0001-nothing")).expect("a directory");
         let text = format!(
@@ -202,12 +225,18 @@ impl Kernel {
     }
 
     fn branch(&self) -> [String; 2] {
-        ["--branch".to_owned(), self.commits.last().expect("commits").to_string()]
+        [
+            "--branch".to_owned(),
+            self.commits.last().expect("commits").to_string(),
+        ]
     }
 
     fn check(&self, args: &[&str]) -> Report {
         let [flag, rev] = self.branch();
-        let output = self.task(&[&[flag.as_str(), rev.as_str()], args].concat()).run().expect("reroll starts");
+        let output = self
+            .task(&[&[flag.as_str(), rev.as_str()], args].concat())
+            .run()
+            .expect("reroll starts");
         Report::new(&output)
     }
 }
@@ -223,30 +252,53 @@ struct Report {
 impl Report {
     fn new(output: &Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {stderr}"));
+        let value: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {stderr}"));
         let outcomes = value["outcomes"].as_array().expect("outcomes").clone();
-        Self { exit: output.exit, outcomes, stderr }
+        Self {
+            exit: output.exit,
+            outcomes,
+            stderr,
+        }
     }
 
     /// Everything that is neither pass nor skipped: `gate[ configuration] patch: status`.
     fn bad(&self) -> Vec<String> {
-        let bad = self.outcomes.iter().filter(|it| !matches!(it["status"].as_str(), Some("pass" | "skipped")));
+        let bad = self
+            .outcomes
+            .iter()
+            .filter(|it| !matches!(it["status"].as_str(), Some("pass" | "skipped")));
         let name = |it: &Value| {
-            let configuration = it["configuration"].as_str().map(|it| format!(" {it}")).unwrap_or_default();
-            format!("{}{configuration} {}: {}", it["gate"].as_str().unwrap(), it["patch"], it["status"].as_str().unwrap())
+            let configuration = it["configuration"]
+                .as_str()
+                .map(|it| format!(" {it}"))
+                .unwrap_or_default();
+            format!(
+                "{}{configuration} {}: {}",
+                it["gate"].as_str().expect("text"),
+                it["patch"],
+                it["status"].as_str().expect("text")
+            )
         };
         bad.map(name).collect()
     }
 
     /// The first outcome like this.
     fn of(&self, gate: &str, configuration: Option<&str>, patch: u64) -> &Value {
-        let fits = |it: &&Value| it["gate"] == gate && it["configuration"].as_str() == configuration && it["patch"] == patch;
+        let fits = |it: &&Value| {
+            it["gate"] == gate
+                && it["configuration"].as_str() == configuration
+                && it["patch"] == patch
+        };
         self.outcomes.iter().find(fits).expect("an outcome")
     }
 
     fn lines(value: &Value) -> String {
         let lines = value["lines"].as_array().expect("lines").iter();
-        lines.map(|line| line.as_str().expect("text").to_owned()).collect::<Vec<_>>().join("\n")
+        lines
+            .map(|line| line.as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// The outcomes without times and places.
@@ -271,9 +323,14 @@ fn clean() -> Kernel {
 }
 
 /// Whether a tool is there; in CI it has to be.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn have(tool: &str) -> bool {
-    let there = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|dir| dir.join(tool).exists());
-    assert!(there || std::env::var("CI").is_err(), "{tool} is not installed");
+    let there = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
+        .any(|dir| dir.join(tool).exists());
+    assert!(
+        there || std::env::var("CI").is_err(),
+        "{tool} is not installed"
+    );
     if !there {
         eprintln!("left out: {tool} is not installed");
     }
@@ -293,29 +350,61 @@ fn a_clean_series_passes_and_a_second_run_knows_it_at_once() {
     let again = kernel.check(&[]);
     assert!(since.elapsed() < Duration::from_secs(2));
     assert_eq!(again.comparable(), report.comparable());
-    let found_out = again.outcomes.iter().filter(|it| it["gate"] != "mail" && it["cached"] != true);
+    let found_out = again
+        .outcomes
+        .iter()
+        .filter(|it| it["gate"] != "mail" && it["cached"] != true);
     assert_eq!(found_out.count(), 0);
-    assert!(again.stderr.contains("pass build gcc, patch 1 (cached)"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("pass build gcc, patch 1 (cached)"),
+        "{}",
+        again.stderr
+    );
 }
 
 #[test]
 fn a_patch_that_compiles_only_with_the_next_fails_alone() {
     let mut kernel = Kernel::new();
     kernel.patch("use what is not there", "x + 1", "helper(x)");
-    kernel.patch("add it", "int thing_a(int x);", "static int helper(int x)\n{\n\treturn x;\n}\n\nint thing_a(int x);");
+    kernel.patch(
+        "add it",
+        "int thing_a(int x);",
+        "static int helper(int x)\n{\n\treturn x;\n}\n\nint thing_a(int x);",
+    );
     let report = kernel.check(&["--gate", "apply,build,checkpatch"]);
-    assert_eq!(report.bad(), ["build gcc 1: fail", "build sparse 1: fail", "build arm64 1: fail"]);
+    assert_eq!(
+        report.bad(),
+        [
+            "build gcc 1: fail",
+            "build sparse 1: fail",
+            "build arm64 1: fail"
+        ]
+    );
     assert_eq!(report.exit, reroll::exec::End::Code(1));
 }
 
 #[test]
 fn only_warnings_that_the_base_does_not_have_fail() {
     let mut kernel = Kernel::new();
-    kernel.patch("leave something", "\treturn x + 2;", "\tint unused_now;\n\n\treturn x + 2;");
+    kernel.patch(
+        "leave something",
+        "\treturn x + 2;",
+        "\tint unused_now;\n\n\treturn x + 2;",
+    );
     let report = kernel.check(&["--gate", "apply,build,checkpatch"]);
-    assert_eq!(report.bad(), ["build gcc 1: fail", "build sparse 1: fail", "build arm64 1: fail"]);
+    assert_eq!(
+        report.bad(),
+        [
+            "build gcc 1: fail",
+            "build sparse 1: fail",
+            "build arm64 1: fail"
+        ]
+    );
     let lines = Report::lines(report.of("build", Some("gcc"), 1));
-    assert!(lines.contains("unused_now") && !lines.contains("unused_before"), "{lines}");
+    assert!(
+        lines.contains("unused_now") && !lines.contains("unused_before"),
+        "{lines}"
+    );
     assert!(lines.starts_with('+'), "{lines}");
 }
 
@@ -341,8 +430,13 @@ fn sparse_that_kbuild_skips_in_silence_is_an_error() {
     let report = kernel.check(&["--gate", "build"]);
     assert_eq!(report.bad(), ["build sparse 1: error"]);
     assert_eq!(report.exit, reroll::exec::End::Code(4));
-    let reason = report.of("build", Some("sparse"), 1)["reason"].as_str().unwrap();
-    assert!(reason.contains("sparse did not run on the source of `mm/thing.o`"), "{reason}");
+    let reason = report.of("build", Some("sparse"), 1)["reason"]
+        .as_str()
+        .expect("text");
+    assert!(
+        reason.contains("sparse did not run on the source of `mm/thing.o`"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -351,8 +445,13 @@ fn an_option_that_vanishes_is_an_error() {
     kernel.settings = SETTINGS.replace("ALWAYS=y", "SOMETIMES=y\", \"NEVER=y");
     let report = kernel.check(&["--gate", "build"]);
     assert_eq!(report.bad().len(), 6);
-    let reason = report.of("build", Some("gcc"), 1)["reason"].as_str().unwrap();
-    assert!(reason.contains("did not survive `olddefconfig`: NEVER=y (it is n)"), "{reason}");
+    let reason = report.of("build", Some("gcc"), 1)["reason"]
+        .as_str()
+        .expect("text");
+    assert!(
+        reason.contains("did not survive `olddefconfig`: NEVER=y (it is n)"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -367,7 +466,11 @@ fn a_new_section_mismatch_fails_the_section_gate_only() {
 #[test]
 fn a_symbol_missing_on_one_architecture_fails_there_only() {
     let mut kernel = Kernel::new();
-    kernel.patch("use what arm64 has not", "x + 1", "\n#ifdef ARCH_arm64\n\tmissing_here\n#else\n\tx\n#endif\n");
+    kernel.patch(
+        "use what arm64 has not",
+        "x + 1",
+        "\n#ifdef ARCH_arm64\n\tmissing_here\n#else\n\tx\n#endif\n",
+    );
     let report = kernel.check(&["--gate", "apply,build,section"]);
     assert_eq!(report.bad(), ["build arm64 1: fail"]);
 }
@@ -378,7 +481,8 @@ fn a_space_indented_line_fails_checkpatch_only() {
     kernel.patch("count further", "\treturn x + 1;", "        return x + 1;");
     let report = kernel.check(&["--gate", "apply,build,section,checkpatch,maintainers"]);
     assert_eq!(report.bad(), ["checkpatch 1: fail"]);
-    kernel.settings = format!("{SETTINGS}[[accept]]\ntype = \"CODE_INDENT\"\nreason = \"on purpose\"\n");
+    kernel.settings =
+        format!("{SETTINGS}[[accept]]\ntype = \"CODE_INDENT\"\nreason = \"on purpose\"\n");
     let report = kernel.check(&["--gate", "checkpatch"]);
     assert_eq!(report.bad(), Vec::<String>::new());
     assert!(Report::lines(report.of("checkpatch", None, 1)).contains("on purpose"));
@@ -408,13 +512,18 @@ fn a_message_that_quotes_a_diff_fails_the_apply_gate() {
 fn maintainers_come_as_headers() {
     let report = clean().check(&["--gate", "maintainers"]);
     let lines = Report::lines(report.of("maintainers", None, 1));
-    assert_eq!(lines, "To: A Maintainer <m@example.org>\nCc: list@example.org");
+    assert_eq!(
+        lines,
+        "To: A Maintainer <m@example.org>\nCc: list@example.org"
+    );
 }
 
 #[test]
 fn a_missing_compiler_is_an_error_with_its_package() {
     let mut kernel = clean();
-    kernel.settings = format!("{SETTINGS}[[configuration]]\nname = \"far\"\narch = \"far\"\ncross = \"no-such-machine-\"\n");
+    kernel.settings = format!(
+        "{SETTINGS}[[configuration]]\nname = \"far\"\narch = \"far\"\ncross = \"no-such-machine-\"\n"
+    );
     let report = kernel.check(&["--gate", "build"]);
     assert_eq!(report.bad(), ["build far 1: error", "build far 2: error"]);
     let far = report.of("build", Some("far"), 1);
@@ -427,9 +536,15 @@ fn a_directory_of_patches_is_proven_like_the_branch_it_came_from() {
     let branch = kernel.check(&["--gate", "apply,build"]);
     let dir = kernel.path("patches");
     let range = format!("{}..{}", kernel.commits[1], kernel.commits[3]);
-    let git = Task::git().arg("--git-dir").arg(kernel.path("kernel.git")).args(["format-patch", "-q", "-o"]);
+    let git = Task::git()
+        .arg("--git-dir")
+        .arg(kernel.path("kernel.git"))
+        .args(["format-patch", "-q", "-o"]);
     git.arg(&dir).arg(&range).output().expect("patches");
-    let output = kernel.task(&[dir.to_str().unwrap(), "--gate", "apply,build"]).run().expect("reroll starts");
+    let output = kernel
+        .task(&[dir.to_str().expect("text"), "--gate", "apply,build"])
+        .run()
+        .expect("reroll starts");
     let report = Report::new(&output);
     assert_eq!(report.comparable(), branch.comparable());
     // The commits are the same ones, so that the builds are known.
@@ -449,28 +564,46 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
     kernel.commits.truncate(2);
     kernel.files = base.clone();
     kernel.patch("merged", "x + 1", "x + 11");
-    let text = kernel.edited("mm/thing.c", "x + 2", "x + 3").replacen("int thing_a", "\n\nint thing_a", 1);
+    let text =
+        kernel
+            .edited("mm/thing.c", "x + 2", "x + 3")
+            .replacen("int thing_a", "\n\nint thing_a", 1);
     kernel.commit("rework", &[("mm/thing.c", &text)]);
     kernel.commit("three", &[("mm/thing.c", &format!("{text}\n/* end */\n"))]);
-    let onto = kernel.commits.last().unwrap().to_string();
+    let onto = kernel.commits.last().expect("commits").to_string();
     // And one in which things have only moved.
     kernel.commits.truncate(2);
     kernel.files = base;
     let text = format!("/* one */\n/* two */\n/* three */\n/* four */\n{THING}");
     kernel.commit("move", &[("mm/thing.c", &text)]);
-    let moved = kernel.commits.last().unwrap().to_string();
+    let moved = kernel.commits.last().expect("commits").to_string();
 
     kernel.commits = series;
     let verdicts = |report: &Report, rev: &str| -> Vec<String> {
         let name = format!("onto {rev}");
-        (1..=3).map(|patch| report.of("apply", Some(&name), patch)["verdict"].as_str().unwrap().to_owned()).collect()
+        (1..=3)
+            .map(|patch| {
+                report.of("apply", Some(&name), patch)["verdict"]
+                    .as_str()
+                    .expect("text")
+                    .to_owned()
+            })
+            .collect()
     };
     let report = kernel.check(&["--gate", "apply", "--onto", &onto]);
     assert_eq!(verdicts(&report, &onto), ["upstream", "conflict", "clean"]);
     let two = Report::lines(report.of("apply", Some(&format!("onto {onto}")), 2));
-    assert!(two.contains("patch failed: mm/thing.c:") && two.contains("expected:") && two.contains("x + 3"), "{two}");
+    assert!(
+        two.contains("patch failed: mm/thing.c:")
+            && two.contains("expected:")
+            && two.contains("x + 3"),
+        "{two}"
+    );
     let three = Report::lines(report.of("apply", Some(&format!("onto {onto}")), 3));
-    assert!(three.contains("remark:") && three.contains("same subject, but another patch-id"), "{three}");
+    assert!(
+        three.contains("remark:") && three.contains("same subject, but another patch-id"),
+        "{three}"
+    );
     let report = kernel.check(&["--gate", "apply", "--onto", &moved]);
     assert_eq!(verdicts(&report, &moved), ["drifted", "drifted", "clean"]);
 }
@@ -479,7 +612,12 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
 fn junit_has_a_case_for_each_patch_gate_and_configuration() {
     let kernel = clean();
     let file = kernel.path("junit.xml");
-    kernel.check(&["--gate", "build,apply", "--junit", file.to_str().unwrap()]);
+    kernel.check(&[
+        "--gate",
+        "build,apply",
+        "--junit",
+        file.to_str().expect("text"),
+    ]);
     let text = fs::read_to_string(file).expect("written");
     assert_eq!(text.matches("<testcase ").count(), 8, "{text}");
     assert!(text.contains("classname=\"build arm64\""), "{text}");
@@ -503,7 +641,9 @@ fn alive_below(dir: &Path) -> Vec<String> {
         let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
         let cwd = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-        if cwd.starts_with(dir) || command.contains(dir.to_str().unwrap()) && !command.contains("reroll check") {
+        if cwd.starts_with(dir)
+            || command.contains(dir.to_str().expect("text")) && !command.contains("reroll check")
+        {
             alive.push(command);
         }
     }
@@ -511,6 +651,7 @@ fn alive_below(dir: &Path) -> Vec<String> {
 }
 
 /// When a check is ended.
+#[derive(Clone, Copy)]
 enum After {
     Time(Duration),
     /// Once a child that begins like this runs.
@@ -526,8 +667,11 @@ fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -
         match after {
             After::Time(after) => std::thread::sleep(after),
             After::Child(name) => {
-                let deadline = Instant::now() + Duration::from_secs(60);
-                while !alive_below(&kernel.path("cache")).iter().any(|it| it.starts_with(name)) {
+                let deadline = Instant::now() + Duration::from_mins(1);
+                while !alive_below(&kernel.path("cache"))
+                    .iter()
+                    .any(|it| it.starts_with(name))
+                {
                     assert!(Instant::now() < deadline, "no {name} in a minute");
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -546,7 +690,8 @@ fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -
 /// The process of `reroll check` on this repository.
 fn own_check(repo: &Path) -> Option<rustix::process::Pid> {
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
-        let command = String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).ok()?).replace('\0', " ");
+        let command = String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).ok()?)
+            .replace('\0', " ");
         let mine = command.contains("reroll check") && command.contains(repo.to_str()?);
         let pid = entry.file_name().to_str()?.parse().ok()?;
         mine.then(|| rustix::process::Pid::from_raw(pid)).flatten()
@@ -566,13 +711,28 @@ fn an_interrupted_check_is_gone_within_a_second_with_its_children() {
 fn a_killed_check_leaves_nothing_stale() {
     let mut kernel = Kernel::with(&[("slow", "0.3\n")]);
     kernel.patch("count further", "x + 1", "x + 11");
-    kernel.patch("leave something", "\treturn x + 2;", "\tint unused_now;\n\n\treturn x + 2;");
+    kernel.patch(
+        "leave something",
+        "\treturn x + 2;",
+        "\tint unused_now;\n\n\treturn x + 2;",
+    );
     let undisturbed = kernel.check(&["--gate", "build,section"]);
-    assert_eq!(undisturbed.bad(), ["build gcc 2: fail", "build sparse 2: fail", "build arm64 2: fail"]);
+    assert_eq!(
+        undisturbed.bad(),
+        [
+            "build gcc 2: fail",
+            "build sparse 2: fail",
+            "build arm64 2: fail"
+        ]
+    );
     let expected = undisturbed.comparable();
     for millis in [50, 150, 300, 500, 700, 900, 1200, 1600, 2000] {
         fs::remove_dir_all(kernel.path("cache")).expect("removed");
-        interrupted(&kernel, rustix::process::Signal::KILL, After::Time(Duration::from_millis(millis)));
+        interrupted(
+            &kernel,
+            rustix::process::Signal::KILL,
+            After::Time(Duration::from_millis(millis)),
+        );
         let report = kernel.check(&["--gate", "build,section"]);
         assert_eq!(report.comparable(), expected, "killed after {millis} ms");
     }

@@ -2,5 +2,6 @@
 
 mod diff;
 mod gate;
+mod gate_kernel;
 mod mail;
 mod scratch;

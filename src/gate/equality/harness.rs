@@ -13,10 +13,11 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::Refusal;
+use crate::exec::Task;
 use crate::gate::build::{Bench, Trouble, flat};
+use crate::gate::cache::hex;
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;
-use crate::exec::Task;
 use crate::lab::Lab;
 
 static HARNESS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/harness");
@@ -67,13 +68,24 @@ pub(super) struct Variant {
 }
 
 /// Calls that sanitisers put into objects.
-const SANITIZERS: [&str; 7] = ["asan", "kasan", "kcsan", "tsan", "msan", "ubsan", "sanitizer"];
+const SANITIZERS: [&str; 7] = [
+    "asan",
+    "kasan",
+    "kcsan",
+    "tsan",
+    "msan",
+    "ubsan",
+    "sanitizer",
+];
 
 /// The directory of the harness that `equality` names: beside the series, in the current project, or the one in this binary,
 /// which is written into `lab`.
 pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBuf> {
     let places = [series.join(&equality.harness), equality.harness.clone()];
-    if let Some(place) = places.into_iter().find(|place| place.join("harness.toml").is_file()) {
+    if let Some(place) = places
+        .into_iter()
+        .find(|place| place.join("harness.toml").is_file())
+    {
         return place.canonicalize().with_context(|| unreadable(&place));
     }
     if equality.harness != Path::new("harness") {
@@ -84,7 +96,7 @@ pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBu
         digest.update(file.path().as_os_str().as_encoded_bytes());
         digest.update(file.contents());
     }
-    let name: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = hex(&digest.finalize()[..8]);
     let files = HARNESS.files().map(|file| (file.path(), file.contents()));
     lab.keep(&format!("harness-{name}"), files)
 }
@@ -92,7 +104,11 @@ pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBu
 /// A digest of all files of a harness.
 pub(super) fn digest(dir: &Path) -> Result<String> {
     let mut names: Vec<_> = fs::read_dir(dir)
-        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>())
+        .and_then(|entries| {
+            entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<Result<_, _>>()
+        })
         .with_context(|| unreadable(dir))?;
     names.sort();
     let mut digest = Sha256::new();
@@ -102,7 +118,7 @@ pub(super) fn digest(dir: &Path) -> Result<String> {
         digest.update(bytes.len().to_le_bytes());
         digest.update(bytes);
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&digest.finalize()))
 }
 
 fn unreadable(path: &Path) -> Refusal {
@@ -115,8 +131,12 @@ impl Harness {
     pub(super) fn open(dir: &Path) -> Result<Self> {
         let path = dir.join("harness.toml");
         let text = fs::read_to_string(&path).with_context(|| unreadable(&path))?;
-        let manifest = toml::from_str(&text).with_context(|| Refusal::usage(format!("`{}` is wrong", path.display())))?;
-        Ok(Self { dir: dir.canonicalize()?, manifest })
+        let manifest = toml::from_str(&text)
+            .with_context(|| Refusal::usage(format!("`{}` is wrong", path.display())))?;
+        Ok(Self {
+            dir: dir.canonicalize()?,
+            manifest,
+        })
     }
 
     /// Links a program in `work` that runs `variants`, all made by the build in `bench`.
@@ -128,8 +148,19 @@ impl Harness {
         variants: &[Variant],
         work: &Path,
     ) -> Result<Result<PathBuf, Trouble>> {
-        let log = bench.context.log(&format!("{}-{}", configuration.name, flat(&work.display().to_string())));
-        let linker = Linker { harness: self, bench, configuration, spec, work, log };
+        let log = bench.context.log(&format!(
+            "{}-{}",
+            configuration.name,
+            flat(&work.display().to_string())
+        ));
+        let linker = Linker {
+            harness: self,
+            bench,
+            configuration,
+            spec,
+            work,
+            log,
+        };
         linker.link(variants)
     }
 }
@@ -174,28 +205,44 @@ impl Linker<'_> {
         let table = self.work.join("variants.c");
         write(&table, &table_text(&self.harness.manifest.table, variants))?;
         let stubs = self.work.join("sanitizer.S");
-        write(&stubs, &sanitizer_text(&self.configuration.arch, &undefined))?;
+        write(
+            &stubs,
+            &sanitizer_text(&self.configuration.arch, &undefined),
+        )?;
         self.link_all(&objects, &[table, stubs], &undefined)
     }
 
     /// Runs a step in the `O=` directory.
     fn run(&self, task: Task, what: &str) -> Step<Vec<u8>> {
-        let output = self.bench.dir.run_with_output(task.clean_env().dir(&self.bench.dir.objects()))?;
+        let output = self
+            .bench
+            .dir
+            .run_with_output(task.clean_env().dir(&self.bench.dir.objects()))?;
         let text = [&output.stdout[..], &output.stderr].concat();
         if output.exit.success() {
             return Ok(Ok(output.stdout));
         }
         fs::write(&self.log, &text).context("cannot write a log")?;
         let lines = warnings::errors(&text, "");
-        Ok(Err(Trouble { reason: what.to_owned(), lines, log: self.log.clone() }))
+        Ok(Err(Trouble {
+            reason: what.to_owned(),
+            lines,
+            log: self.log.clone(),
+        }))
     }
 
     /// Compiles a file of the kernel half with the command that kbuild saved for the object under test.
     fn compile_kernel_half(&self, name: &str) -> Step<PathBuf> {
         let object = self.work.join(name).with_extension("o");
-        let saved = self.bench.dir.objects().join(saved_command(&self.spec.object));
-        let text = fs::read_to_string(&saved).with_context(|| format!("kbuild left no `{}`", saved.display()))?;
-        let words = words(&text).with_context(|| format!("cannot read the command in `{}`", saved.display()))?;
+        let saved = self
+            .bench
+            .dir
+            .objects()
+            .join(saved_command(&self.spec.object));
+        let text = fs::read_to_string(&saved)
+            .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
+        let words = words(&text)
+            .with_context(|| format!("cannot read the command in `{}`", saved.display()))?;
         let task = Task::new(&words[0])
             .args(&words[1..])
             .arg(format!("-I{}", self.harness.dir.display()))
@@ -203,7 +250,10 @@ impl Linker<'_> {
             .arg("-o")
             .arg(&object)
             .arg(self.harness.dir.join(name));
-        step!(self.run(task, &format!("`{name}` does not compile with the kernel's flags")));
+        step!(self.run(
+            task,
+            &format!("`{name}` does not compile with the kernel's flags")
+        ));
         Ok(Ok(object))
     }
 
@@ -214,43 +264,77 @@ impl Linker<'_> {
         let objtool = self.bench.dir.objects().join("tools/objtool/objtool");
         if objtool.is_file() {
             // As the compiler wrote it, a static key that is off is a taken jump.
-            step!(self.run(Task::new(objtool).arg("--hacks=jump_label").arg(&copy), "objtool does not take the object"));
+            step!(self.run(
+                Task::new(objtool).arg("--hacks=jump_label").arg(&copy),
+                "objtool does not take the object"
+            ));
         }
         let entry = &self.spec.entry;
         // One after the other: GNU's objcopy keeps symbols by their new names, LLVM's by the old ones.
-        for flag in [format!("--redefine-sym={entry}=init_{name}"), format!("--keep-global-symbol=init_{name}")] {
-            let task = Task::new(self.configuration.binutil("objcopy")).arg(flag).arg(&copy);
+        for flag in [
+            format!("--redefine-sym={entry}=init_{name}"),
+            format!("--keep-global-symbol=init_{name}"),
+        ] {
+            let task = Task::new(self.configuration.binutil("objcopy"))
+                .arg(flag)
+                .arg(&copy);
             step!(self.run(task, "objcopy does not take the object"));
         }
         let seen = step!(self.symbols(std::slice::from_ref(&copy), &["-g", "--defined-only"]));
         if !seen.contains(&format!("init_{name}")) {
             let reason = format!("the object has no function `{entry}`");
-            return Ok(Err(Trouble { reason, lines: Vec::new(), log: self.log.clone() }));
+            return Ok(Err(Trouble {
+                reason,
+                lines: Vec::new(),
+                log: self.log.clone(),
+            }));
         }
         Ok(Ok(copy))
     }
 
     /// The names that `nm` lists.
     fn symbols(&self, objects: &[PathBuf], which: &[&str]) -> Step<Vec<String>> {
-        let task = Task::new(self.configuration.binutil("nm")).args(which).args(objects);
+        let task = Task::new(self.configuration.binutil("nm"))
+            .args(which)
+            .args(objects);
         let text = step!(self.run(task, "nm does not take the object"));
-        let last = |line: &[u8]| line.rsplit_once_str(" ").map(|(_, name)| name.to_str_lossy().into_owned());
-        Ok(Ok(text.lines().filter(|line| !line.ends_with(b":")).filter_map(last).collect()))
+        let last = |line: &[u8]| {
+            line.rsplit_once_str(" ")
+                .map(|(_, name)| name.to_str_lossy().into_owned())
+        };
+        Ok(Ok(text
+            .lines()
+            .filter(|line| !line.ends_with(b":"))
+            .filter_map(last)
+            .collect()))
     }
 
     /// Copies of other objects in which only one helper can be seen, for each helper that is needed.
     fn helpers(&self, undefined: &[String]) -> Step<Vec<PathBuf>> {
         let mut copies = Vec::new();
-        let needed = self.harness.manifest.helpers.iter().filter(|helper| undefined.contains(helper));
+        let needed = self
+            .harness
+            .manifest
+            .helpers
+            .iter()
+            .filter(|helper| undefined.contains(helper));
         for helper in needed {
             for object in &self.spec.with {
                 let object = self.bench.dir.kept(0).join(flat(object));
-                if !object.is_file() || !step!(self.symbols(std::slice::from_ref(&object), &["-g", "--defined-only"])).contains(helper) {
+                if !object.is_file()
+                    || !step!(
+                        self.symbols(std::slice::from_ref(&object), &["-g", "--defined-only"])
+                    )
+                    .contains(helper)
+                {
                     continue;
                 }
                 let copy = self.work.join(format!("helper-{helper}.o"));
                 let task = Task::new(self.configuration.binutil("objcopy"));
-                let task = task.arg(format!("--keep-global-symbol={helper}")).arg(&object).arg(&copy);
+                let task = task
+                    .arg(format!("--keep-global-symbol={helper}"))
+                    .arg(&object)
+                    .arg(&copy);
                 step!(self.run(task, "objcopy does not take the object"));
                 copies.push(copy);
                 break;
@@ -259,22 +343,41 @@ impl Linker<'_> {
         Ok(Ok(copies))
     }
 
-    fn link_all(&self, objects: &[PathBuf], made: &[PathBuf], undefined: &[String]) -> Step<PathBuf> {
+    fn link_all(
+        &self,
+        objects: &[PathBuf],
+        made: &[PathBuf],
+        undefined: &[String],
+    ) -> Step<PathBuf> {
         let manifest = &self.harness.manifest;
         let arch = &self.configuration.arch;
         let Some(of_arch) = manifest.arch.get(arch) else {
             let reason = format!("the harness has nothing for `{arch}`");
-            return Ok(Err(Trouble { reason, lines: Vec::new(), log: self.log.clone() }));
+            return Ok(Err(Trouble {
+                reason,
+                lines: Vec::new(),
+                log: self.log.clone(),
+            }));
         };
         let program = self.work.join("program");
-        let own = manifest.user.iter().chain(of_arch).map(|name| self.harness.dir.join(name));
-        let defines = manifest.unless_symbol.iter().map(|(name, symbol)| {
-            format!("-D{name}={}", u8::from(!undefined.contains(symbol)))
-        });
+        let own = manifest
+            .user
+            .iter()
+            .chain(of_arch)
+            .map(|name| self.harness.dir.join(name));
+        let defines = manifest
+            .unless_symbol
+            .iter()
+            .map(|(name, symbol)| format!("-D{name}={}", u8::from(!undefined.contains(symbol))));
         // What is not stubbed is address 0: reaching it crashes instead of passing.
         let task = Task::new(self.configuration.host_cc())
             .args(&manifest.user_flags)
-            .args(["-static", "-Wl,--unresolved-symbols=ignore-all", "-Wl,--no-warn-rwx-segments", "-Wl,--no-warn-execstack"])
+            .args([
+                "-static",
+                "-Wl,--unresolved-symbols=ignore-all",
+                "-Wl,--no-warn-rwx-segments",
+                "-Wl,--no-warn-execstack",
+            ])
             .args(defines)
             .arg(format!("-I{}", self.harness.dir.display()))
             .arg("-o")
@@ -301,7 +404,10 @@ fn words(text: &str) -> Option<Vec<String>> {
     let (_, command) = line.split_once(" := ")?;
     let command = command.replace("$(pound)", "#").replace("$$", "$");
     let words = shlex::split(&command)?;
-    let end = words.iter().position(|word| word.ends_with(';')).unwrap_or(words.len());
+    let end = words
+        .iter()
+        .position(|word| word.ends_with(';'))
+        .unwrap_or(words.len());
     let mut kept = Vec::new();
     let mut words = words.into_iter().take(end);
     while let Some(word) = words.next() {
@@ -312,7 +418,8 @@ fn words(text: &str) -> Option<Vec<String>> {
         }
     }
     // The source comes last.
-    kept.pop().filter(|source| source.ends_with(".c"))?;
+    kept.pop()
+        .filter(|source| Path::new(source).extension() == Some("c".as_ref()))?;
     (kept.len() > 1).then_some(kept)
 }
 
@@ -327,7 +434,11 @@ fn table_text(header: &str, variants: &[Variant]) -> String {
     for Variant { name, .. } in variants {
         let _ = writeln!(text, "\t{{ \"{name}\", init_{name} }},");
     }
-    let _ = writeln!(text, "}};\nconst unsigned int nr_variants = {};", variants.len());
+    let _ = writeln!(
+        text,
+        "}};\nconst unsigned int nr_variants = {};",
+        variants.len()
+    );
     text
 }
 
@@ -336,20 +447,28 @@ fn sanitizer_text(arch: &str, undefined: &[String]) -> String {
     use std::fmt::Write as _;
     let is_sanitizer = |name: &&String| {
         let word = name.strip_prefix("__").unwrap_or_default();
-        SANITIZERS.iter().any(|prefix| word.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_')))
+        SANITIZERS.iter().any(|prefix| {
+            word.strip_prefix(prefix)
+                .is_some_and(|rest| rest.starts_with('_'))
+        })
     };
     let mut names: Vec<_> = undefined.iter().filter(is_sanitizer).collect();
     names.sort();
     names.dedup();
     let mut text = "\t.text\n".to_owned();
     for name in names {
-        let memory = name.trim_start_matches("__").split_once("_mem").map(|(_, rest)| format!("mem{rest}"));
+        let memory = name
+            .trim_start_matches("__")
+            .split_once("_mem")
+            .map(|(_, rest)| format!("mem{rest}"));
         let memory = memory.filter(|name| ["memcpy", "memset", "memmove"].contains(&name.as_str()));
         let code = match (arch, memory) {
             ("arm64", Some(function)) => format!("b {function}"),
             ("arm64", None) => "ret".to_owned(),
             (_, Some(function)) => format!("jmp {function}"),
-            (_, None) if name.starts_with("__msan_") => "lea reroll_shadow, %rax; mov %rax, %rdx; ret".to_owned(),
+            (_, None) if name.starts_with("__msan_") => {
+                "lea reroll_shadow, %rax; mov %rax, %rdx; ret".to_owned()
+            }
             (_, None) => "ret".to_owned(),
         };
         let _ = writeln!(text, "\t.globl {name}\n{name}:\n\t{code}");
@@ -369,12 +488,18 @@ mod tests {
     #[test]
     fn the_saved_command_loses_source_output_and_dependencies() {
         let text = "savedcmd_mm/a.o := gcc -Wp,-MMD,mm/.a.o.d -DNAME='\"a\"' -Wl,x   -c -o mm/a.o /src/mm/a.c  ; ./tools/objtool/objtool mm/a.o\n\nsource_mm/a.o := /src/mm/a.c\n";
-        assert_eq!(words(text).expect("a command"), ["gcc", "-DNAME=\"a\"", "-Wl,x", "-c"]);
+        assert_eq!(
+            words(text).expect("a command"),
+            ["gcc", "-DNAME=\"a\"", "-Wl,x", "-c"]
+        );
     }
 
     #[test]
     fn a_command_that_compiles_no_c_is_none() {
-        assert_eq!(words("savedcmd_mm/a.o := gcc -c -o mm/a.o /src/mm/a.S\n"), None);
+        assert_eq!(
+            words("savedcmd_mm/a.o := gcc -c -o mm/a.o /src/mm/a.S\n"),
+            None
+        );
         assert_eq!(words(""), None);
     }
 

@@ -24,7 +24,7 @@ use harness::{Harness, Variant};
 pub use harness::directory as harness_directory;
 
 /// Longer than a run takes under an emulator.
-const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What a run of a harness said.
 struct Said {
@@ -49,24 +49,43 @@ pub(super) fn harness_digest(subject: &Subject) -> Result<String> {
 }
 
 fn directory(subject: &Subject) -> Result<&Path> {
-    subject.harness.as_deref().with_context(|| Refusal::usage("the series comes without its harness"))
+    subject
+        .harness
+        .as_deref()
+        .with_context(|| Refusal::usage("the series comes without its harness"))
 }
 
 fn spec<'a>(bench: &Bench<'a, '_>) -> Result<&'a Equality> {
-    bench.context.subject.settings.equality.as_ref().context("equality without `[check.equality]`")
+    bench
+        .context
+        .subject
+        .settings
+        .equality
+        .as_ref()
+        .context("equality without `[check.equality]`")
 }
 
 /// Keeps what was built of the patch for [`run`]; of the base, other objects as well.
-pub(super) fn keep(bench: &Bench<'_, '_>, configuration: &Configuration, number: usize) -> Result<Result<(), Trouble>> {
+pub(super) fn keep(
+    bench: &Bench<'_, '_>,
+    configuration: &Configuration,
+    number: usize,
+) -> Result<Result<(), Trouble>> {
     let spec = spec(bench)?;
     let dir = bench.dir.kept(number);
     fs::create_dir_all(&dir).context("cannot make a directory for objects")?;
     let log = |name: &str| format!("{}-p{number}-equality-{}", configuration.name, flat(name));
     let keep = |object: &str| {
         let copied = fs::copy(bench.dir.objects().join(object), dir.join(flat(object)));
-        copied.map(drop).with_context(|| format!("cannot keep `{object}`"))
+        copied
+            .map(drop)
+            .with_context(|| format!("cannot keep `{object}`"))
     };
-    if let Err(trouble) = bench.make(configuration, &log(&spec.object), std::slice::from_ref(&spec.object))? {
+    if let Err(trouble) = bench.make(
+        configuration,
+        &log(&spec.object),
+        std::slice::from_ref(&spec.object),
+    )? {
         return Ok(Err(trouble));
     }
     keep(&spec.object)?;
@@ -78,15 +97,25 @@ pub(super) fn keep(bench: &Bench<'_, '_>, configuration: &Configuration, number:
 }
 
 /// Runs the base's object and the patch's, and compares; then proves that the harness would have seen a fault.
-pub(super) fn run(bench: &Bench<'_, '_>, configuration: &Configuration, patch: usize, blank: Outcome) -> Result<Outcome> {
+pub(super) fn run(
+    bench: &Bench<'_, '_>,
+    configuration: &Configuration,
+    patch: usize,
+    blank: Outcome,
+) -> Result<Outcome> {
     let tools = configuration.emulator_tools();
     if let Some((names, packages)) = super::toolchain::missing(&tools) {
-        return Ok(blank.error(format!("not installed: {}", names.join(", "))).packages(&packages));
+        return Ok(blank
+            .error(format!("not installed: {}", names.join(", ")))
+            .packages(&packages));
     }
     let spec = spec(bench)?;
     let harness = Harness::open(directory(bench.context.subject)?)?;
     let object = |number: usize| Some(bench.dir.kept(number).join(flat(&spec.object)));
-    let variant = |name: &str, object| Variant { name: name.to_owned(), object };
+    let variant = |name: &str, object| Variant {
+        name: name.to_owned(),
+        object,
+    };
     let reference = || variant("base", object(0));
 
     let pair = [reference(), variant("patch", object(patch))];
@@ -95,29 +124,66 @@ pub(super) fn run(bench: &Bench<'_, '_>, configuration: &Configuration, patch: u
         Ok(program) => program,
         Err(trouble) => return Ok(trouble.outcome(blank, "cannot run the object")),
     };
-    let log = bench.context.log(&format!("{}-p{patch}-equality", configuration.name));
-    let said = say(bench, configuration, &program, &harness.manifest.verify, &log)?;
+    let log = bench
+        .context
+        .log(&format!("{}-p{patch}-equality", configuration.name));
+    let said = say(
+        bench,
+        configuration,
+        &program,
+        &harness.manifest.verify,
+        &log,
+    )?;
     let outcome = judge(blank.log(log), &said);
     if outcome.status != super::Status::Pass {
         return Ok(outcome);
     }
 
-    let faults = harness.manifest.faults.iter().map(|fault| variant(fault, None));
+    let faults = harness
+        .manifest
+        .faults
+        .iter()
+        .map(|fault| variant(fault, None));
     let all: Vec<_> = [reference()].into_iter().chain(faults).collect();
     let work = work_dir(bench, patch, "faults")?;
     let program = match harness.link(bench, configuration, spec, &all, &work)? {
         Ok(program) => program,
         Err(trouble) => return Ok(trouble.outcome(outcome, "cannot plant faults")),
     };
-    let log = bench.context.log(&format!("{}-p{patch}-faults", configuration.name));
-    let said_of_faults = say(bench, configuration, &program, &harness.manifest.verify_faults, &log)?;
-    let seen: BTreeSet<_> = said_of_faults.differing.iter().map(|(name, _)| name.as_str()).collect();
-    let missed: Vec<_> = harness.manifest.faults.iter().filter(|fault| !seen.contains(fault.as_str())).cloned().collect();
+    let log = bench
+        .context
+        .log(&format!("{}-p{patch}-faults", configuration.name));
+    let said_of_faults = say(
+        bench,
+        configuration,
+        &program,
+        &harness.manifest.verify_faults,
+        &log,
+    )?;
+    let seen: BTreeSet<_> = said_of_faults
+        .differing
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let missed: Vec<_> = harness
+        .manifest
+        .faults
+        .iter()
+        .filter(|fault| !seen.contains(fault.as_str()))
+        .cloned()
+        .collect();
     if !missed.is_empty() {
-        let reason = format!("the harness does not notice planted faults: {}", missed.join(", "));
+        let reason = format!(
+            "the harness does not notice planted faults: {}",
+            missed.join(", ")
+        );
         return Ok(outcome.error(reason).log(log));
     }
-    let line = format!("{}, {} noticed", counted(usize::try_from(said.checks)?, "comparison"), counted(seen.len(), "planted fault"));
+    let line = format!(
+        "{}, {} noticed",
+        counted(usize::try_from(said.checks)?, "comparison"),
+        counted(seen.len(), "planted fault")
+    );
     Ok(outcome.lines(vec![line]))
 }
 
@@ -127,19 +193,31 @@ fn work_dir(bench: &Bench<'_, '_>, patch: usize, name: &str) -> Result<PathBuf> 
     Ok(dir)
 }
 
-fn say(bench: &Bench<'_, '_>, configuration: &Configuration, program: &Path, args: &[String], log: &Path) -> Result<Said> {
+fn say(
+    bench: &Bench<'_, '_>,
+    configuration: &Configuration,
+    program: &Path,
+    args: &[String],
+    log: &Path,
+) -> Result<Said> {
     let task = match configuration.emulator.split_first() {
         Some((emulator, rest)) => Task::new(emulator).args(rest).arg(program),
         None => Task::new(program),
     };
-    let output = bench.dir.run_with_output(task.clean_env().args(args).timeout(TIMEOUT))?;
+    let output = bench
+        .dir
+        .run_with_output(task.clean_env().args(args).timeout(TIMEOUT))?;
     fs::write(log, [&output.stdout[..], &output.stderr].concat()).context("cannot write a log")?;
     Ok(read(output.exit, &output.stdout))
 }
 
 /// Reads JSON lines: one with `checks` counts the comparisons, one with an `..._equal` that is false has found a difference.
 fn read(end: End, stdout: &[u8]) -> Said {
-    let mut said = Said { end, checks: 0, differing: Vec::new() };
+    let mut said = Said {
+        end,
+        checks: 0,
+        differing: Vec::new(),
+    };
     for line in stdout.lines() {
         let Ok(Value::Object(record)) = serde_json::from_slice::<Value>(line) else {
             continue;
@@ -147,16 +225,27 @@ fn read(end: End, stdout: &[u8]) -> Said {
         if let Some(checks) = record.get("checks").and_then(Value::as_u64) {
             said.checks = checks;
         }
-        if record.iter().any(|(key, value)| key.ends_with("_equal") && *value != Value::Bool(true)) {
-            let name = record.get("variant").and_then(Value::as_str).unwrap_or_default();
-            said.differing.push((name.to_owned(), line.to_str_lossy().into_owned()));
+        if record
+            .iter()
+            .any(|(key, value)| key.ends_with("_equal") && *value != Value::Bool(true))
+        {
+            let name = record
+                .get("variant")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            said.differing
+                .push((name.to_owned(), line.to_str_lossy().into_owned()));
         }
     }
     said
 }
 
 fn judge(blank: Outcome, said: &Said) -> Outcome {
-    let lines: Vec<_> = said.differing.iter().map(|(_, line)| line.clone()).collect();
+    let lines: Vec<_> = said
+        .differing
+        .iter()
+        .map(|(_, line)| line.clone())
+        .collect();
     match said.end {
         _ if !lines.is_empty() => {
             let reason = format!("{} of {} not equal", lines.len(), counted(usize::try_from(said.checks).unwrap_or(0), "comparison"));
