@@ -57,6 +57,11 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether there is a rule of this name.
+pub(super) fn is_rule(name: &str) -> bool {
+    name == BASE_COMMIT || rules::RULES.iter().any(|rule| rule.name == name)
+}
+
 fn judge(subject: &Subject, findings: &[&Finding], blank: Outcome) -> Outcome {
     let (mut left, mut accepted) = (Vec::new(), Vec::new());
     for finding in findings {

@@ -220,6 +220,16 @@ impl Settings {
                 )));
             }
         }
+        let unknown = self
+            .skip
+            .iter()
+            .filter_map(|skip| skip.rule.as_deref())
+            .find(|rule| !super::mail::is_rule(rule));
+        if let Some(rule) = unknown {
+            return Err(Refusal::usage(format!(
+                "`[[check.skip]]` names `{rule}`, which is no rule of the mail gate"
+            )));
+        }
         let options = self
             .configuration
             .iter()

@@ -737,3 +737,103 @@ fn a_killed_check_leaves_nothing_stale() {
         assert_eq!(report.comparable(), expected, "killed after {millis} ms");
     }
 }
+
+/// A series of one patch with this message, its mail gate not left out.
+fn mailed(message: &str, args: &[&str]) -> Report {
+    let mut kernel = Kernel::new();
+    kernel.patch(message, "x + 1", "x + 11");
+    let about_series = [
+        "recipients-missing",
+        "recipients-list",
+        "change-id-missing",
+        "base-named",
+        "cover-missing",
+    ];
+    kernel.settings = SETTINGS
+        .split("[[skip]]")
+        .next()
+        .expect("settings")
+        .to_owned();
+    for rule in about_series.iter().filter(|rule| {
+        reroll::mail::rules::RULES
+            .iter()
+            .any(|it| it.name == **rule)
+    }) {
+        kernel.settings += &format!(
+            "[[skip]]\ngate = \"mail\"\nrule = \"{rule}\"\nreason = \"a branch has no letters\"\n"
+        );
+    }
+    kernel.check(&[&["--gate", "mail,apply,checkpatch"], args].concat())
+}
+
+#[test]
+fn a_plain_message_passes_the_mail_gate() {
+    let report = mailed(
+        "mm: count further\n\nThe count is short. Count further.\n\nSigned-off-by: A U Thor <author@example.org>\n",
+        &[],
+    );
+    assert_eq!(report.bad(), Vec::<String>::new(), "{report:?}");
+}
+
+#[test]
+fn a_subject_of_76_characters_fails_the_mail_gate_only() {
+    let subject = format!("mm: {}", "count ".repeat(12)).trim_end().to_owned();
+    let message = format!(
+        "{subject}x\n\nThe count is short.\n\nSigned-off-by: A U Thor <author@example.org>\n"
+    );
+    assert_eq!(subject.len() + 1, 76);
+    let report = mailed(&message, &[]);
+    assert_eq!(report.bad(), ["mail 1: fail"], "{report:?}");
+    assert!(Report::lines(report.of("mail", None, 1)).contains("(subject-length)"));
+}
+
+#[test]
+fn a_missing_sign_off_fails_the_mail_gate_only() {
+    let report = mailed(
+        "mm: count further\n\nThe count is short. Count further.\n",
+        &[],
+    );
+    assert_eq!(report.bad(), ["mail 1: fail"], "{report:?}");
+}
+
+#[test]
+fn a_base_commit_that_nobody_has_fails_the_mail_gate_only() {
+    let mut kernel = clean();
+    kernel.settings = SETTINGS.replace(
+        "reason = \"the letters are not what these tests are about\"\n",
+        "rule = \"recipients-missing\"\nreason = \"nobody\"\n",
+    );
+    let dir = kernel.path("patches");
+    let range = format!("{}..{}", kernel.commits[1], kernel.commits[3]);
+    // The commit before the base: it is in no tree that the series names.
+    let base = format!("--base={}", kernel.commits[0]);
+    let git = Task::git()
+        .arg("--git-dir")
+        .arg(kernel.path("kernel.git"))
+        .args(["format-patch", "-q", &base, "-o"]);
+    git.arg(&dir).arg(&range).output().expect("patches");
+    let output = kernel
+        .task(&[dir.to_str().expect("text"), "--gate", "mail,apply"])
+        .run()
+        .expect("reroll starts");
+    let report = Report::new(&output);
+    assert!(
+        report.bad().iter().all(|bad| bad.starts_with("mail ")),
+        "{report:?}"
+    );
+    assert!(
+        Report::lines(report.of("mail", None, 1)).contains("base-commit-unknown"),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn a_rule_that_does_not_exist_is_refused() {
+    let mut kernel = clean();
+    kernel.settings =
+        format!("{SETTINGS}[[skip]]\ngate = \"mail\"\nrule = \"no-such-rule\"\nreason = \"why\"\n");
+    let [flag, rev] = kernel.branch();
+    let output = kernel.task(&[&flag, &rev]).run().expect("reroll starts");
+    assert_eq!(output.exit, reroll::exec::End::Code(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-rule"));
+}
