@@ -75,6 +75,13 @@ int thing_b(int x)
 {
 	return x + 2;
 }
+
+void thing_fill(long *memory, int count);
+void thing_fill(long *memory, int count)
+{
+	for (int i = 0; i < count; i++)
+		memory[i] = i;
+}
 ";
 
 const SETTINGS: &str = r#"
@@ -836,4 +843,96 @@ fn a_rule_that_does_not_exist_is_refused() {
     let output = kernel.task(&[&flag, &rev]).run().expect("reroll starts");
     assert_eq!(output.exit, reroll::exec::End::Code(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-rule"));
+}
+
+const HARNESS: [(&str, &str); 4] = [
+    (
+        "harness.toml",
+        "kernel = [\"kernel.c\"]\nuser = [\"main.c\"]\ntable = \"user.h\"\nfaults = [\"fault_word\"]\nverify = [\"5\"]\nverify-faults = [\"5\"]\n[arch]\nx86_64 = []\n",
+    ),
+    (
+        "user.h",
+        "struct variant { const char *name; void *fn; };\nextern const struct variant variants[];\nextern const unsigned int nr_variants;\n",
+    ),
+    (
+        "kernel.c",
+        "void init_base(long *memory, int count);\nvoid init_fault_word(long *memory, int count);\nvoid init_fault_word(long *memory, int count)\n{\n\tinit_base(memory, count);\n\tmemory[4] = 7;\n}\n",
+    ),
+    (
+        "main.c",
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "user.h"
+int main(int argc, char **argv)
+{
+	int count = atoi(argv[argc - 1]), failed = 0;
+	long base[64] = { 0 }, now[64] = { 0 };
+	((void (*)(long *, int))variants[0].fn)(base, 8);
+	for (unsigned int i = 1; i < nr_variants; i++) {
+		((void (*)(long *, int))variants[i].fn)(now, 8);
+		int equal = !memcmp(base, now, count * sizeof(long));
+		failed += !equal;
+		printf("{\"variant\":\"%s\",\"bytes_equal\":%s}\n", variants[i].name, equal ? "true" : "false");
+	}
+	printf("{\"checks\":%u,\"failed\":%d}\n", nr_variants - 1, failed);
+	return failed != 0;
+}
+"#,
+    ),
+];
+
+/// What the equality gate says about one patch that replaces a text, with a change of the harness.
+fn filled(from: &str, to: &str, harness: (&str, &str)) -> Report {
+    let mut kernel = Kernel::new();
+    kernel.patch("fill otherwise", from, to);
+    kernel.settings = "objects = [\"mm/thing.o\"]\n[equality]\nobject = \"mm/thing.o\"\nentry = \"thing_fill\"\nharness = \"own\"\n[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n".to_owned();
+    let dir = kernel.path("series/own");
+    fs::create_dir_all(&dir).expect("a directory");
+    for (name, text) in HARNESS {
+        fs::write(dir.join(name), text.replace(harness.0, harness.1)).expect("written");
+    }
+    kernel.check(&["--gate", "apply,build,equality"])
+}
+
+#[test]
+fn an_object_that_writes_the_same_passes_and_the_planted_fault_was_noticed() {
+    let report = filled("memory[i] = i;", "memory[i] = (long)i;", ("", ""));
+    assert_eq!(report.bad(), Vec::<String>::new(), "{report:?}");
+    assert_eq!(
+        Report::lines(report.of("equality", Some("gcc"), 1)),
+        "1 comparison, 1 planted fault noticed"
+    );
+}
+
+#[test]
+fn an_object_that_writes_something_else_fails_the_equality_gate_only() {
+    let report = filled("memory[i] = i;", "memory[i] = i == 3 ? 0 : i;", ("", ""));
+    assert_eq!(report.bad(), ["equality gcc 1: fail"], "{report:?}");
+}
+
+#[test]
+fn an_object_that_crashes_fails_the_equality_gate() {
+    let report = filled("memory[i] = i;", "((long *)0)[i] = i;", ("", ""));
+    assert_eq!(report.bad(), ["equality gcc 1: fail"], "{report:?}");
+    let reason = report.of("equality", Some("gcc"), 1)["reason"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(reason.contains("crashed with signal 11"), "{reason}");
+}
+
+#[test]
+fn a_harness_that_does_not_notice_its_planted_fault_is_an_error() {
+    let report = filled("memory[i] = i;", "memory[i] = (long)i;", ("\"5\"", "\"4\""));
+    assert_eq!(report.bad(), ["equality gcc 1: error"], "{report:?}");
+    let reason = report.of("equality", Some("gcc"), 1)["reason"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(
+        reason.contains("does not notice planted faults: fault_word"),
+        "{reason}"
+    );
 }
