@@ -385,6 +385,14 @@ fn put(path: &Path, file: Option<&repo::File>) -> Result<()> {
     }
     let aside = aside(path);
     write_file(&aside, file)?;
+    if file.mode != MODE_LINK {
+        // The clock of file systems is coarse: an object made just before must be older than this for make.
+        let now = std::time::SystemTime::now();
+        let opened = OpenOptions::new().write(true).open(&aside);
+        opened
+            .and_then(|it| it.set_modified(now))
+            .with_context(|| not_written(path))?;
+    }
     fs::rename(&aside, path).with_context(|| not_written(path))
 }
 

@@ -18,7 +18,7 @@ use crate::repo::{Commit, Repo, Signature};
 /// Proves every mail.
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let subject = context.subject;
-    let git = super::toolchain::Tool::new("git", "git").version()?;
+    let git = context.version(&super::toolchain::Tool::new("git", "git"))?;
     let mails: Vec<_> = subject
         .mails
         .iter()

@@ -150,7 +150,7 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
             .chain(&configuration.emulator_tools())
             .filter(|tool| tool.find().is_some())
         {
-            versions.push(tool.version()?);
+            versions.push(context.version(tool)?);
         }
     }
     let mut cells = Vec::new();
@@ -245,11 +245,9 @@ impl<'a, 'b> Bench<'a, 'b> {
         let subject = context.subject;
         let name = &configuration.name;
         let source = context.source(name)?;
-        let versions: Vec<_> = configuration
-            .tools()
-            .iter()
-            .map(super::toolchain::Tool::version)
-            .collect::<Result<_>>()?;
+        let tools = configuration.tools();
+        let versions = tools.iter().map(|tool| context.version(tool));
+        let versions: Vec<_> = versions.collect::<Result<_>>()?;
         let paths: Vec<_> = subject.base_files.keys().map(ToString::to_string).collect();
         let key = Key::of(&(
             "bench",

@@ -2,7 +2,7 @@
 //!
 //! Hides the queue and the threads; the first interruption stops all of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,7 @@ use anyhow::Result;
 
 use super::cache::Cache;
 use super::settings::Skip;
+use super::toolchain::Tool;
 use super::{Name, Outcome, Report, Subject, apply, build, checkpatch, mail, maintainers, onto};
 use crate::error::{Exit, Refusal, refusal};
 use crate::exec::check_interrupted;
@@ -78,6 +79,7 @@ pub(super) struct Context<'a> {
     pub(super) make_jobs: usize,
     observer: &'a (dyn Fn(Event<'_>) + Sync),
     outcomes: Mutex<Vec<Outcome>>,
+    versions: Mutex<BTreeMap<String, String>>,
 }
 
 /// A gate that needs nothing built.
@@ -115,6 +117,7 @@ pub fn check(
         make_jobs: (cores / workers).max(1),
         observer,
         outcomes: Mutex::default(),
+        versions: Mutex::default(),
     };
     let queue = Mutex::new(tasks(&context));
     let worker = || -> Result<()> {
@@ -264,6 +267,16 @@ impl<'a> Context<'a> {
                     self.step(task, "exporting the source", done, total);
                 }
             })
+    }
+
+    /// The version of a tool, asked once a run.
+    pub(super) fn version(&self, tool: &Tool) -> Result<String> {
+        if let Some(version) = locked(&self.versions).get(&tool.name) {
+            return Ok(version.clone());
+        }
+        let version = tool.version()?;
+        locked(&self.versions).insert(tool.name.clone(), version.clone());
+        Ok(version)
     }
 
     /// Tells that work goes on.
