@@ -756,11 +756,8 @@ fn mailed(message: &str, args: &[&str]) -> Report {
         "base-named",
         "cover-missing",
     ];
-    kernel.settings = SETTINGS
-        .split("[[skip]]")
-        .next()
-        .expect("settings")
-        .to_owned();
+    let (before, _) = SETTINGS.split_once("[[skip]]").expect("settings");
+    before.clone_into(&mut kernel.settings);
     for rule in about_series.iter().filter(|rule| {
         reroll::mail::rules::RULES
             .iter()
@@ -887,7 +884,7 @@ int main(int argc, char **argv)
 fn filled(from: &str, to: &str, harness: (&str, &str)) -> Report {
     let mut kernel = Kernel::new();
     kernel.patch("fill otherwise", from, to);
-    kernel.settings = "objects = [\"mm/thing.o\"]\n[equality]\nobject = \"mm/thing.o\"\nentry = \"thing_fill\"\nharness = \"own\"\n[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n".to_owned();
+    "objects = [\"mm/thing.o\"]\n[equality]\nobject = \"mm/thing.o\"\nentry = \"thing_fill\"\nharness = \"own\"\n[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n".clone_into(&mut kernel.settings);
     let dir = kernel.path("series/own");
     fs::create_dir_all(&dir).expect("a directory");
     for (name, text) in HARNESS {
