@@ -154,12 +154,13 @@ impl Cache {
     pub fn add(&self, name: &str, source: &Source, options: AddOptions, ui: Ui) -> Result<Added> {
         check_name(name)?;
         let lock = self.lock(ui)?;
+        self.remove_leftovers()?;
         self.init()?;
-        self.tidy()?;
+        self.delete_ref(IMPORT_REF)?;
         let added = self.import(name, source, options, &lock, ui);
         if added.is_err() {
             // The error that came first is the one to tell.
-            let _ = self.tidy();
+            let _ = self.remove_leftovers();
         }
         added
     }
@@ -261,7 +262,7 @@ impl Cache {
             return Err(missing().into());
         }
         let _lock = self.lock(ui)?;
-        self.tidy()?;
+        self.remove_leftovers()?;
         let repo = Repo::open(&self.repo_path())?;
         let commit_id = repo.reference(&tag_ref(name))?.ok_or_else(missing)?;
         let removed = entry(&repo, name, commit_id)?;
@@ -324,7 +325,7 @@ impl Cache {
     }
 
     /// Removes what a run that was killed has left: nobody else is at work, for the lock is held.
-    fn tidy(&self) -> Result<()> {
+    fn remove_leftovers(&self) -> Result<()> {
         let repo = self.repo_path();
         for (dir, left) in [
             ("", "fast_import_crash_"),
@@ -336,7 +337,7 @@ impl Cache {
         for dir in ["", "refs/tags", "refs/reroll"] {
             remove_files(&repo.join(dir), |name| name.ends_with(b".lock"))?;
         }
-        self.delete_ref(IMPORT_REF)
+        Ok(())
     }
 
     fn delete_ref(&self, name: &str) -> Result<()> {
@@ -350,6 +351,8 @@ impl Cache {
     fn repack(&self) -> Result<()> {
         self.git()
             .args(["-c", "repack.writeBitmaps=false"])
+            .args(["-c", "core.packedGitWindowSize=16m"])
+            .args(["-c", "core.packedGitLimit=128m"])
             .args(["repack", "-a", "-d", "-q", "--window=0", "--depth=0"])
             .output()
             .map(drop)

@@ -380,7 +380,7 @@ mod tests {
             .args(["-c", "exec 0<&-; echo why >&2; exit 3"])
             .feed(|out| {
                 loop {
-                    out.write_all(&[0; 65536])?;
+                    out.write_all(&[0; 4096])?;
                 }
             })
             .map(|(): ()| ())

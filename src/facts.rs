@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::recipe::{Fact, FactSpec, Probe};
+use crate::shape::similar_functions;
 use crate::syntax::Source;
 
 /// An answer.
@@ -141,13 +142,15 @@ fn statement(
         .map_err(|error| Refusal::usage(format!("{}: {error}", spec.place)))?;
     let functions = source.functions_named(function)?;
     let [function] = functions.as_slice() else {
-        return Err(Refusal::drift(format!(
-            "`{file}` defines `{function}()` {} times; the fact `{}` needs one",
-            functions.len(),
+        let times = functions.len();
+        let message = format!(
+            "`{file}` defines `{function}()` {times} times; the fact `{}` needs one",
             spec.name
-        ))
-        .hint(format!("say where to look now at {}", spec.place))
-        .into());
+        );
+        return Err(Refusal::drift(message)
+            .details(similar_functions(source, file, function))
+            .hint(format!("say where to look now at {}", spec.place))
+            .into());
     };
     let found = pattern.find(source, function.block()?);
     let line = source.line(found.first().map_or(function.start, |found| found.start));

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use anyhow::{Context, Result};
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice, Finder};
 use tree_sitter::{Node, Parser, Point, Tree};
 
 /// Words that the kernel puts between a type and a function's name, and that the C grammar takes for part
@@ -184,9 +184,10 @@ impl Source {
 
     /// The functions named `name`.
     pub fn functions_named(&self, name: &str) -> Result<Vec<Function>> {
+        let mentions = Finder::new(name);
         let mut found = Vec::new();
         for definition in &self.definitions {
-            if self.text[definition.start..definition.open].contains_str(name) {
+            if mentions.find(&self.text[definition.head()]).is_some() {
                 found.extend(
                     self.function(definition)?
                         .filter(|function| function.name == name),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::letters::LetterArgs;
-use super::select::{BaseArgs, SeriesArgs};
+use super::select::{BaseArgs, SeriesArgs, print_json};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::facts::Found;
@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 pub(super) fn applied(what: &[String], json: bool, ui: Ui) -> Result<Exit> {
     if json {
         let report = serde_json::json!({ "version": 1, "applied": what });
-        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+        print_json(&report, ui)?;
     } else {
         ui.status(&format!(
             "already applied: the base has {}",
@@ -238,6 +238,6 @@ fn report(
         directory: directory.map(|directory| directory.display().to_string()),
         files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),
     };
-    ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+    print_json(&report, ui)?;
     Ok(())
 }

@@ -285,6 +285,7 @@ impl Apt {
         } else {
             view.fetched = view.look()?;
         }
+        view.warn_of_missing();
         Ok(view)
     }
 
@@ -451,25 +452,28 @@ impl View<'_> {
         Ok(all)
     }
 
-    /// Says what apt could not fetch; the answer is whether asking again tomorrow is soon enough.
+    /// Passes on what apt complained about; the answer is whether asking again tomorrow is soon enough.
     fn judge(&self, output: &Output) -> bool {
-        let here = |source: &&AptSource| self.fetched.iter().any(|found| found.source == **source);
-        let missing = self.sources.iter().filter(|source| !here(source));
-        let mut complete = true;
-        for AptSource { uri, suite, .. } in missing {
-            let ui = self.apt.ui;
-            ui.warning(&format!(
-                "`{suite}` of `{uri}` could not be fetched: left out"
-            ));
-            complete = false;
-        }
         let failed = output.stderr.contains_str("Failed to fetch");
-        if failed || (!complete && self.fetched.is_empty()) {
+        if failed || self.fetched.is_empty() {
             for line in complaints(output) {
                 self.apt.ui.warning(&line);
             }
         }
         !failed && !self.fetched.is_empty()
+    }
+
+    /// Says which sources nothing is known of.
+    fn warn_of_missing(&self) {
+        for source in &self.sources {
+            if !self.fetched.iter().any(|found| found.source == *source) {
+                let AptSource { uri, suite, .. } = source;
+                let ui = self.apt.ui;
+                ui.warning(&format!(
+                    "`{suite}` of `{uri}` could not be fetched: left out"
+                ));
+            }
+        }
     }
 
     /// The sources that are Debian's.

@@ -1,0 +1,376 @@
+//! How long `reroll regen` takes on a full-size kernel repository, beside what git takes to replay the same series.
+//!
+//! `cargo bench --bench regen -- [--tree REPO --base REV] [--rounds N] [--history N]`: without a tree it takes the default base of
+//! the cache (which it fetches if there is none). Every figure of a row is measured in the same rounds, in turn; ratios are medians of the
+//! ratios within a round. Nothing is judged here.
+
+#![allow(
+    missing_docs,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods
+)]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wait4::Wait4;
+
+const AUTHOR: &str = "A U Thor <author@example.org>";
+
+/// One run of one way to get the patches.
+#[derive(Clone, Copy)]
+struct Run {
+    wall: Duration,
+    peak_kib: u64,
+}
+
+/// A way to get the patches, and what it took each time.
+struct Way {
+    name: &'static str,
+    steps: Vec<Command>,
+    runs: Vec<Run>,
+}
+
+struct Options {
+    tree: Option<PathBuf>,
+    base: String,
+    rounds: usize,
+    history: usize,
+}
+
+fn main() {
+    let options = options();
+    let scratch = tempfile::tempdir().unwrap();
+    let source = options
+        .tree
+        .clone()
+        .unwrap_or_else(|| default_base(scratch.path()));
+    let bench = Bench::new(scratch.path(), &source, &options.base);
+    println!(
+        "base: {} in {}, {} files",
+        options.base,
+        if options.tree.is_some() {
+            "the given tree"
+        } else {
+            "the cache"
+        },
+        bench.files()
+    );
+    println!("git: {}", text(Command::new("git").arg("--version")).trim());
+    bench.compare(
+        "one commit, bare repository",
+        options.rounds,
+        vec![bench.regen("regen", &bench.bare), bench.replay()],
+    );
+    bench.compare(
+        "one commit, linked work tree",
+        options.rounds.min(9),
+        vec![bench.regen("regen", &bench.work_tree), bench.rebase()],
+    );
+    if options.history > 0 {
+        bench.add_history(options.history);
+        let label = format!("{} more commits, bare repository", options.history);
+        bench.compare(
+            &label,
+            options.rounds,
+            vec![
+                bench.regen("regen, long history", &bench.long),
+                bench.regen("regen", &bench.bare),
+            ],
+        );
+    }
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        tree: None,
+        base: "HEAD".to_owned(),
+        rounds: 11,
+        history: 200_000,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} takes a value"));
+        match arg.as_str() {
+            "--tree" => options.tree = Some(PathBuf::from(value())),
+            "--base" => options.base = value(),
+            "--rounds" => options.rounds = value().parse().unwrap(),
+            "--history" => options.history = value().parse().unwrap(),
+            "--bench" => {}
+            other => panic!("unknown argument {other}; see the top of benches/regen.rs"),
+        }
+    }
+    options
+}
+
+/// The cache's repository, with its default base as HEAD of a copy that shares its objects.
+fn default_base(scratch: &Path) -> PathBuf {
+    let ui = reroll::ui::Ui::new(reroll::ui::Color::Auto, false);
+    let cache = reroll::cache::Cache::open().unwrap();
+    let entry = cache.default_base(ui).unwrap();
+    let copy = scratch.join("default.git");
+    run(git(scratch)
+        .args(["clone", "-q", "--bare", "--shared", "--no-tags"])
+        .arg(cache.repo_path())
+        .arg(&copy));
+    run(git(&copy).args([
+        "update-ref",
+        "--no-deref",
+        "HEAD",
+        &entry.commit_id.to_string(),
+    ]));
+    copy
+}
+
+/// A base, the series on it, a newer base, and repositories of every kind that hold them.
+struct Bench {
+    scratch: PathBuf,
+    bare: PathBuf,
+    work_tree: PathBuf,
+    long: PathBuf,
+}
+
+impl Bench {
+    fn new(scratch: &Path, source: &Path, base: &str) -> Self {
+        let bench = Self {
+            scratch: scratch.to_owned(),
+            bare: scratch.join("bare.git"),
+            work_tree: scratch.join("work"),
+            long: scratch.join("long.git"),
+        };
+        let base = text(git(source).args(["rev-parse", &format!("{base}^{{commit}}")]));
+        run(git(scratch).args(["init", "-q", "--bare"]).arg(&bench.bare));
+        let objects = text(git(source).args([
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            "objects",
+        ]));
+        std::fs::write(bench.bare.join("objects/info/alternates"), objects).unwrap();
+        run(git(&bench.bare).args(["update-ref", "refs/heads/base", base.trim()]));
+        run(git(&bench.bare).args(["symbolic-ref", "HEAD", "refs/heads/base"]));
+        run(
+            &mut reroll(&bench.bare, "base", &["--ref", "refs/heads/series", "-o"])
+                .arg(scratch.join("first")),
+        );
+        bench.newer_base();
+        run(git(&bench.bare)
+            .args(["worktree", "add", "-q", "-f"])
+            .arg(&bench.work_tree)
+            .arg("newer"));
+        bench
+    }
+
+    /// A base with a change elsewhere in the file that the series edits most, as a new -rc has.
+    fn newer_base(&self) {
+        let file = text(git(&self.bare).args(["show", "base:mm/mm_init.c"]));
+        let changed = file.replacen("#include", "/* a newer base */\n#include", 1);
+        let mut stream = format!(
+            "commit refs/heads/newer\ncommitter A <a@example.org> 1700000000 +0000\ndata 6\nnewer\n\nfrom refs/heads/base\nM 100644 inline mm/mm_init.c\ndata {}\n",
+            changed.len()
+        );
+        stream.push_str(&changed);
+        stream.push('\n');
+        feed(git(&self.bare).args(["fast-import", "--quiet"]), |input| {
+            input.write_all(stream.as_bytes()).unwrap()
+        });
+    }
+
+    /// A copy of the repository in which the newer base has many commits behind it.
+    fn add_history(&self, commits: usize) {
+        run(git(&self.scratch)
+            .args(["clone", "-q", "--bare", "--shared"])
+            .arg(&self.bare)
+            .arg(&self.long));
+        feed(git(&self.long).args(["fast-import", "--quiet"]), |input| {
+            for number in 0..commits {
+                let from = if number == 0 {
+                    "from refs/heads/newer\n"
+                } else {
+                    ""
+                };
+                let body = format!("{number}\n");
+                write!(input, "commit refs/heads/newer\ncommitter A <a@example.org> {} +0000\ndata 1\nx\n{from}M 100644 inline samples/counter\ndata {}\n{body}\n", 1_700_000_001 + number, body.len()).unwrap();
+            }
+        });
+    }
+
+    fn files(&self) -> usize {
+        text(git(&self.bare).args(["ls-tree", "-r", "--name-only", "base"]))
+            .lines()
+            .count()
+    }
+
+    fn regen(&self, name: &'static str, tree: &Path) -> Way {
+        let out = self.scratch.join("out").join(name.replace(' ', "-"));
+        let mut step = reroll(tree, "newer", &["--force", "-o"]);
+        // A directory that is there already, with other content, so that each run writes all of it.
+        step.arg(out);
+        Way {
+            name,
+            steps: vec![step],
+            runs: Vec::new(),
+        }
+    }
+
+    /// `git replay` and `git format-patch` of the same commits, without any checkout.
+    fn replay(&self) -> Way {
+        let mut replay = git(&self.bare);
+        replay.args(["replay", "--onto", "newer", "base..series"]);
+        Way {
+            name: "git replay + git format-patch",
+            steps: vec![replay, self.format_patch(&self.bare, "base..series")],
+            runs: Vec::new(),
+        }
+    }
+
+    /// `git rebase --onto` in a work tree, and `git format-patch`.
+    fn rebase(&self) -> Way {
+        let mut reset = git(&self.work_tree);
+        reset.args(["rebase", "-q", "--onto", "newer", "base", "series^0"]);
+        Way {
+            name: "git rebase --onto + git format-patch",
+            steps: vec![reset, self.format_patch(&self.work_tree, "newer..HEAD")],
+            runs: Vec::new(),
+        }
+    }
+
+    fn format_patch(&self, tree: &Path, range: &str) -> Command {
+        let mut step = git(tree);
+        step.args([
+            "-c",
+            "core.abbrev=12",
+            "format-patch",
+            "-q",
+            "--cover-letter",
+            "-v1",
+            "-o",
+        ])
+        .arg(self.scratch.join("git-out"))
+        .arg(range);
+        step
+    }
+
+    /// Runs the ways in turn, round after round, and prints what each took and the ratio to the first.
+    fn compare(&self, label: &str, rounds: usize, mut ways: Vec<Way>) {
+        for round in 0..=rounds {
+            for way in &mut ways {
+                let _ = std::fs::remove_dir_all(self.scratch.join("out"));
+                let run = way.steps.iter_mut().map(measure).reduce(|a, b| Run {
+                    wall: a.wall + b.wall,
+                    peak_kib: a.peak_kib.max(b.peak_kib),
+                });
+                if round > 0 {
+                    way.runs.push(run.unwrap());
+                }
+            }
+        }
+        println!("\n{label}: {rounds} rounds");
+        let first: Vec<f64> = ways[0]
+            .runs
+            .iter()
+            .map(|run| run.wall.as_secs_f64())
+            .collect();
+        for way in &ways {
+            let walls: Vec<f64> = way.runs.iter().map(|run| run.wall.as_secs_f64()).collect();
+            let ratios: Vec<f64> = walls
+                .iter()
+                .zip(&first)
+                .map(|(wall, first)| wall / first)
+                .collect();
+            let peak = way.runs.iter().map(|run| run.peak_kib).max().unwrap_or(0);
+            let [low, middle, high] = spread(&walls).map(|seconds| seconds * 1e3);
+            let mut line = String::new();
+            write!(line, "  {:40} median {middle:8.1} ms  min {low:8.1}  max {high:8.1}  peak {:6.1} MB  x{:.2}", way.name, peak as f64 / 1024.0, spread(&ratios)[1]).unwrap();
+            println!("{line}");
+        }
+    }
+}
+
+/// Least, median and greatest.
+fn spread(values: &[f64]) -> [f64; 3] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    [
+        sorted[0],
+        sorted[sorted.len() / 2],
+        sorted[sorted.len() - 1],
+    ]
+}
+
+fn measure(step: &mut Command) -> Run {
+    let start = Instant::now();
+    let child = step.stdout(Stdio::null()).spawn().unwrap();
+    let used = child.wait4().unwrap();
+    assert!(used.status.success(), "{step:?} failed");
+    Run {
+        wall: start.elapsed(),
+        peak_kib: used.rusage.maxrss / 1024,
+    }
+}
+
+fn reroll(tree: &Path, base: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reroll"));
+    command
+        .args([
+            "-q",
+            "regen",
+            "--series",
+            "zone-device",
+            "--author",
+            AUTHOR,
+            "--signoff",
+            "--base",
+            base,
+            "--tree",
+        ])
+        .arg(tree)
+        .args(more);
+    command
+}
+
+fn git(dir: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", dir)
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command
+            .env(format!("GIT_{role}_NAME"), "A U Thor")
+            .env(format!("GIT_{role}_EMAIL"), "author@example.org");
+    }
+    command.arg("-C").arg(dir);
+    command
+}
+
+fn run(command: &mut Command) {
+    assert!(
+        command.stdout(Stdio::null()).status().unwrap().success(),
+        "{command:?} failed"
+    );
+}
+
+fn text(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn feed(command: &mut Command, write: impl FnOnce(&mut dyn std::io::Write)) {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = std::io::BufWriter::new(child.stdin.take().unwrap());
+    write(&mut input);
+    input.flush().unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success(), "{command:?} failed");
+}
