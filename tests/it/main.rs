@@ -3,5 +3,6 @@
 mod bases;
 mod diff;
 mod gate;
+mod gate_kernel;
 mod mail;
 mod scratch;
