@@ -4,4 +4,6 @@ mod bases;
 mod diff;
 mod gate;
 mod mail;
+mod oracle;
 mod scratch;
+mod support;
