@@ -2,6 +2,7 @@
 
 mod bases;
 mod diff;
+mod drift;
 mod gate;
 mod mail;
 mod oracle;

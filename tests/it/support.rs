@@ -31,7 +31,7 @@ const KERNELS: [(&str, &str); 5] = [
 ];
 
 /// How long an imported kernel is taken for the newest one.
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+const FRESH: Duration = Duration::from_hours(24);
 
 /// The files that a slice of a kernel holds.
 const SLICE: [&str; 6] = [
