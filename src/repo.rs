@@ -486,6 +486,39 @@ impl Repo {
             .with_context(|| self.not_written())
     }
 
+    /// Copies commits, and what of theirs is not here, from `memory`: another [`Repo`] on this very repository.
+    pub fn keep(&self, memory: &Self, commit_ids: &[ObjectId]) -> Result<()> {
+        let (from, to) = (memory.git.odb(), self.git.odb());
+        let (from, to) = (
+            from.context("cannot open the object database")?,
+            to.context("cannot open the object database")?,
+        );
+        let mut open = commit_ids.to_vec();
+        let mut missing = Vec::new();
+        while let Some(id) = open.pop() {
+            if to.exists(id) {
+                continue;
+            }
+            // What is in neither is a part of the base that a partial clone has left out.
+            let Ok(object) = from.read(id) else { continue };
+            match object.kind() {
+                ObjectType::Commit => open.push(memory.commit(id)?.tree_id),
+                ObjectType::Tree => {
+                    open.extend(tree_entries(object.data())?.iter().map(|entry| entry.id));
+                }
+                _ => {}
+            }
+            missing.push(id);
+        }
+        // Children first: what is there is there with all that it needs, even if this is cut short.
+        for id in missing.into_iter().rev() {
+            let object = from.read(id).context("an object in memory is gone")?;
+            to.write(object.kind(), object.data())
+                .with_context(|| self.not_written())?;
+        }
+        Ok(())
+    }
+
     /// A commit by its id.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
         let commit = self.git.find_commit(id).with_context(|| {
@@ -504,11 +537,15 @@ impl Repo {
         })
     }
 
-    /// What a ref points at; `None` where there is no such ref.
+    /// What a ref points at; `None` where there is no such ref. Its name is written in full.
     pub fn reference(&self, name: &str) -> Result<Option<ObjectId>> {
+        if !name.starts_with("refs/") {
+            return Err(not_a_ref(name));
+        }
         match self.git.refname_to_id(name) {
             Ok(id) => Ok(Some(id)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) if error.code() == ErrorCode::InvalidSpec => Err(not_a_ref(name)),
             Err(error) => Err(anyhow!(error))
                 .with_context(|| format!("cannot read the ref `{}`", shown_text(name.as_bytes()))),
         }
@@ -642,6 +679,15 @@ fn signature(signature: &git2::Signature<'_>) -> Signature {
         time: signature.when().seconds(),
         offset: signature.when().offset_minutes(),
     }
+}
+
+fn not_a_ref(name: &str) -> anyhow::Error {
+    Refusal::usage(format!(
+        "`{}` is no name of a ref",
+        shown_text(name.as_bytes())
+    ))
+    .hint("write it in full, such as `refs/heads/series`")
+    .into()
 }
 
 fn not_opened(path: &Path, error: &git2::Error) -> anyhow::Error {

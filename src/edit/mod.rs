@@ -11,9 +11,11 @@ use std::ops::Range;
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
 use serde::Serialize;
+use tree_sitter::Node;
 
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, Place};
+use crate::shape::quote;
 use crate::syntax::{Function, Source, line_end, line_start};
 use crate::template::indent;
 
@@ -95,6 +97,13 @@ impl Anchor {
         }
     }
 
+    /// Leaves the comments above the first statement where they are.
+    pub fn leave_comments_above(&mut self) {
+        if matches!(self.layout, Layout::Statements(_)) {
+            self.range.start = self.at;
+        }
+    }
+
     /// The lines of the anchor, with the empty line above them where what follows is empty or the end of a block:
     /// what has to go when nothing takes its place.
     fn lines(&self, text: &[u8]) -> Range<usize> {
@@ -163,6 +172,61 @@ pub fn replace(
         proof.parses(name)?;
     }
     Ok(new)
+}
+
+/// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
+/// named by the recipe, but what the base says about them is not.
+pub fn keeps_comments(
+    source: &Source,
+    anchor: &Anchor,
+    rendered: &[String],
+    edit: &EditSpec,
+) -> Result<()> {
+    let Some(function) = &anchor.function else {
+        return Ok(());
+    };
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rendered = plain(&rendered.join("\n"));
+    let comments = comments(function.block()?, &anchor.range);
+    let texts: Vec<_> = comments
+        .iter()
+        .map(|range| plain(&source.slice(range.clone()).to_str_lossy()))
+        .collect();
+    let is_lost = |text: &String| {
+        let there = texts.iter().filter(|other| *other == text).count();
+        rendered.matches(text.as_str()).count() < there
+    };
+    let lost = comments.iter().zip(&texts).find(|(_, text)| is_lost(text));
+    let Some((range, _)) = lost else {
+        return Ok(());
+    };
+    let place = format!("{}:{}", edit.file, source.line(range.start));
+    Err(Refusal::drift(format!(
+        "edit `{}` would lose the comment at {place} in `{}()`",
+        edit.name, function.name
+    ))
+    .details(quote(source, &edit.file, range))
+    .hint(format!(
+        "let a template of the edit show it (`match.text`, or a capture) at {}",
+        edit.place
+    ))
+    .into())
+}
+
+/// The comments below a node that lie in a range.
+fn comments(node: Node<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let bytes = node.byte_range();
+        if node.kind() == "comment" && range.start <= bytes.start && bytes.end <= range.end {
+            found.push(bytes);
+        }
+        let mut cursor = node.walk();
+        open.extend(node.children(&mut cursor));
+    }
+    found.sort_by_key(|range| range.start);
+    found
 }
 
 /// What an edit did to the definitions of a file.

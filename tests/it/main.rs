@@ -2,7 +2,10 @@
 
 mod bases;
 mod diff;
+mod drift;
 mod gate;
 mod gate_kernel;
 mod mail;
+mod oracle;
 mod scratch;
+mod support;
