@@ -159,19 +159,83 @@ pub fn replace(
         source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
     };
     let proof = Proof {
+        before: definitions(source),
+        after: definitions(&new),
         source,
         new: &new,
         edit,
     };
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
-    for name in changes
-        .into_iter()
-        .chain(defines.iter().map(String::as_str))
-    {
+    let defined = defines.iter().map(String::as_str);
+    for name in changes.into_iter().chain(defined) {
         proof.parses(name)?;
     }
     Ok(new)
+}
+
+/// What an edit did to the definitions of a file.
+struct Proof<'a> {
+    source: &'a Source,
+    new: &'a Source,
+    before: Definitions<'a>,
+    after: Definitions<'a>,
+    edit: &'a EditSpec,
+}
+
+/// The texts of definitions, by name; a name can be defined more than once (under `#if`).
+type Definitions<'a> = BTreeMap<&'a BStr, Vec<&'a BStr>>;
+
+impl Proof<'_> {
+    fn others_are_untouched(&self, changes: Option<&str>) -> Result<()> {
+        let touched = self.before.iter().find(|(name, texts)| {
+            self.after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
+        });
+        match touched {
+            Some((name, _)) => Err(self.broken(&format!(
+                "changes or breaks `{name}()`, which it does not name"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn additions_are(&self, defines: &[String]) -> Result<()> {
+        let added = self.after.keys();
+        let added = added.filter(|name| !self.before.contains_key(*name));
+        let mut added: Vec<String> = added.map(ToString::to_string).collect();
+        let mut wanted = defines.to_vec();
+        added.sort();
+        wanted.sort();
+        if added == wanted {
+            return Ok(());
+        }
+        let (added, wanted) = (added.join(", "), wanted.join(", "));
+        Err(self.broken(&format!(
+            "defines [{added}], but its `defines` says [{wanted}]"
+        )))
+    }
+
+    /// A function that is there as it should be. One that the parser did not understand before need not be understood now.
+    fn parses(&self, name: &str) -> Result<()> {
+        let now = self.new.functions_named(name)?;
+        let clean = now.iter().all(|function| function.clean) || {
+            let before = self.source.functions_named(name)?;
+            before.iter().any(|function| !function.clean)
+        };
+        if now.len() == 1 && clean {
+            return Ok(());
+        }
+        Err(self.broken(&format!(
+            "breaks `{name}()`: it does not parse as a function any more"
+        )))
+    }
+
+    fn broken(&self, what: &str) -> anyhow::Error {
+        let EditSpec { place, name, .. } = self.edit;
+        Refusal::usage(format!("{place}: edit `{name}` {what}"))
+            .hint("mend its template, or `defines`")
+            .into()
+    }
 }
 
 /// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
@@ -229,70 +293,9 @@ fn comments(node: Node<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
     found
 }
 
-/// What an edit did to the definitions of a file.
-struct Proof<'a> {
-    source: &'a Source,
-    new: &'a Source,
-    edit: &'a EditSpec,
-}
-
-impl Proof<'_> {
-    fn others_are_untouched(&self, changes: Option<&str>) -> Result<()> {
-        let (before, after) = (definitions(self.source), definitions(self.new));
-        let touched = before.iter().find(|(name, texts)| {
-            after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
-        });
-        match touched {
-            Some((name, _)) => Err(self.broken(format!(
-                "changes or breaks `{name}()`, which it does not name"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    fn additions_are(&self, defines: &[String]) -> Result<()> {
-        let (before, after) = (definitions(self.source), definitions(self.new));
-        let added = after.keys().filter(|name| !before.contains_key(*name));
-        let mut added: Vec<String> = added.map(ToString::to_string).collect();
-        let mut wanted = defines.to_vec();
-        added.sort();
-        wanted.sort();
-        if added == wanted {
-            return Ok(());
-        }
-        let (added, wanted) = (added.join(", "), wanted.join(", "));
-        Err(self.broken(format!(
-            "defines [{added}], but its `defines` says [{wanted}]"
-        )))
-    }
-
-    /// A function that is there as it should be. One that the parser did not understand before need not be understood now.
-    fn parses(&self, name: &str) -> Result<()> {
-        let now = self.new.functions_named(name)?;
-        let before = self.source.functions_named(name)?;
-        let clean = now.iter().all(|function| function.clean)
-            || before.iter().any(|function| !function.clean);
-        if now.len() == 1 && clean {
-            return Ok(());
-        }
-        Err(self.broken(format!(
-            "breaks `{name}()`: it does not parse as a function any more"
-        )))
-    }
-
-    fn broken(&self, what: String) -> anyhow::Error {
-        Refusal::usage(format!(
-            "{}: edit `{}` {what}",
-            self.edit.place, self.edit.name
-        ))
-        .hint("mend its template, or `defines`")
-        .into()
-    }
-}
-
-/// Every definition's text, by name; a name can be defined more than once (under `#if`).
-fn definitions(source: &Source) -> BTreeMap<&BStr, Vec<&BStr>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// Everything that is laid out like a definition.
+fn definitions(source: &Source) -> Definitions<'_> {
+    let mut found = Definitions::new();
     for (name, definition) in source.layout() {
         let text = source.slice(definition.start..definition.range.end);
         found.entry(name).or_default().push(text);
