@@ -150,10 +150,13 @@ pub fn replace(
     changes: Option<&str>,
     defines: &[String],
 ) -> Result<Source> {
+    let empty = rendered.trim().is_empty();
     if anchor.layout == Layout::Nothing {
         return Ok(source.clone());
     }
-    let new = if rendered.trim().is_empty() {
+    let new = if empty && anchor.range.is_empty() {
+        source.clone()
+    } else if empty {
         source.replace(anchor.lines(source.text()), b"")
     } else {
         source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
@@ -165,6 +168,9 @@ pub fn replace(
         new: &new,
         edit,
     };
+    if leaves_comment_open(rendered) {
+        return Err(proof.broken("writes a comment that has no end".to_owned()));
+    }
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
     let defined = defines.iter().map(String::as_str);
@@ -291,6 +297,18 @@ fn comments(node: Node<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
     }
     found.sort_by_key(|range| range.start);
     found
+}
+
+/// Whether a text has a comment that goes on behind it, over code that nobody named.
+fn leaves_comment_open(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((_, comment)) = rest.split_once("/*") {
+        let Some((_, behind)) = comment.split_once("*/") else {
+            return true;
+        };
+        rest = behind;
+    }
+    false
 }
 
 /// Everything that is laid out like a definition.
