@@ -3,6 +3,7 @@
 mod bases;
 mod diff;
 mod drift;
+mod failure;
 mod gate;
 mod gate_kernel;
 mod mail;
