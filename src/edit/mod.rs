@@ -245,7 +245,7 @@ impl Proof<'_> {
 }
 
 /// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
-/// named by the recipe, but what the base says about them is not.
+/// named by the recipe, but what the base says about them is not. All of it must be text, as templates are.
 pub fn keeps_comments(
     source: &Source,
     anchor: &Anchor,
@@ -255,6 +255,18 @@ pub fn keeps_comments(
     let Some(function) = &anchor.function else {
         return Ok(());
     };
+    if std::str::from_utf8(source.slice(anchor.range.clone())).is_err() {
+        return Err(Refusal::drift(format!(
+            "edit `{}` takes the place of text that is not UTF-8, in `{}()`",
+            edit.name, function.name
+        ))
+        .details(quote(source, &edit.file, &anchor.range))
+        .hint(format!(
+            "a template cannot carry it; choose other statements at {}",
+            edit.place
+        ))
+        .into());
+    }
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let rendered = plain(&rendered.join("\n"));
     let comments = comments(function.block()?, &anchor.range);
