@@ -8,5 +8,6 @@ mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
+mod recipe;
 mod scratch;
 mod support;
