@@ -1,6 +1,8 @@
 //! Integration tests: one binary, a module for each part.
 
 mod bases;
+mod cases;
+mod cli;
 mod diff;
 mod drift;
 mod failure;
