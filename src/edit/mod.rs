@@ -169,7 +169,7 @@ pub fn replace(
         edit,
     };
     if leaves_comment_open(rendered) {
-        return Err(proof.broken("writes a comment that has no end".to_owned()));
+        return Err(proof.broken("writes a comment that has no end"));
     }
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
