@@ -67,7 +67,9 @@ enum Command {
     /// Write the man pages to a directory
     Man {
         /// The directory, which must exist
-        directory: PathBuf,
+        // Not `directory`: clap would take it for `-C`, which is global.
+        #[arg(value_name = "DIRECTORY")]
+        pages: PathBuf,
     },
 }
 
@@ -97,7 +99,7 @@ impl Cli {
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
-            Command::Man { directory } => man(&directory),
+            Command::Man { pages } => man(&pages),
         }
     }
 }
@@ -115,6 +117,7 @@ fn man(directory: &std::path::Path) -> Result<Exit> {
             "cannot write man pages to `{}`",
             directory.display()
         ))
+        .hint("name a directory that is there and can be written to")
     })?;
     Ok(Exit::Done)
 }

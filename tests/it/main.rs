@@ -1,11 +1,15 @@
 //! Integration tests: one binary, a module for each part.
 
 mod bases;
+mod cases;
+mod cli;
 mod diff;
 mod drift;
+mod failure;
 mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
+mod recipe;
 mod scratch;
 mod support;
