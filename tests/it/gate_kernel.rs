@@ -52,12 +52,12 @@ fn real() -> Option<Real> {
     let out = real.dir.path().join("mails");
     let task = real
         .reroll("regen")
-        .args(["--ref", "refs/heads/series", "--signoff", "-o"])
+        .args(["--ref", "refs/heads/reroll-test", "--signoff", "-o"])
         .arg(out);
     task.output().expect("regenerated");
     let repo = real.repo();
     let mut commit = repo
-        .commit(repo.base("series").expect("a branch").commit_id)
+        .commit(repo.base("reroll-test").expect("a branch").commit_id)
         .expect("a commit");
     let base = repo.base(&real.base).expect("the base").commit_id;
     while commit.id != base {
