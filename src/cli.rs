@@ -3,6 +3,7 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod diff;
 mod explain;
 mod facts;
 mod regen;
@@ -50,6 +51,8 @@ enum Command {
     Facts(facts::Args),
     /// Show where each edit would land, without writing anything
     Explain(explain::Args),
+    /// Compare two versions of a series
+    Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Print completions for a shell
@@ -86,6 +89,7 @@ impl Cli {
             Command::Regen(args) => regen::run(&args, ui),
             Command::Facts(args) => facts::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
+            Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
             Command::Man { directory } => man(&directory),

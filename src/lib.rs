@@ -15,6 +15,7 @@ pub mod import;
 pub mod mail;
 pub mod outgoing;
 pub mod pattern;
+pub mod rangediff;
 pub mod recipe;
 pub mod repo;
 pub mod series;

@@ -2,4 +2,5 @@
 
 mod diff;
 mod mail;
+mod rangediff;
 mod scratch;
