@@ -552,7 +552,7 @@ fn import(cache: &Path, name: &str, source: &str) -> Option<Kernel> {
         .run();
     if ran.code == Some(0) {
         fs::write(&stamp, "").expect("a stamp");
-    } else if std::env::var("CI").is_ok_and(|ci| ci == "true") || !is_there() {
+    } else if !is_there() {
         left_out(name, &ran.stderr);
         return None;
     }
