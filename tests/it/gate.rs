@@ -44,7 +44,9 @@ prepare:
 FORCE:
 "#;
 
+// Like the real one, it takes `-E` to make a mismatch an error.
 const MODPOST: &str = "#!/bin/sh
+test \"$1\" = -E && exit 1
 for last; do :; done
 nm \"$last\" | sed -n 's/.* T \\(unmarked_.*\\)/WARNING: modpost: vmlinux: section mismatch in reference: \\1+0x1c (section: .text) -> setup (section: .init.text)/p'
 ";
