@@ -4,6 +4,7 @@
 
 mod base;
 mod check;
+mod diff;
 mod doctor;
 mod explain;
 mod facts;
@@ -57,6 +58,8 @@ enum Command {
     Check(check::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
+    /// Compare two versions of a series
+    Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Print completions for a shell
@@ -67,7 +70,9 @@ enum Command {
     /// Write the man pages to a directory
     Man {
         /// The directory, which must exist
-        directory: PathBuf,
+        // Not `directory`: clap would take it for `-C`, which is global.
+        #[arg(value_name = "DIRECTORY")]
+        pages: PathBuf,
     },
 }
 
@@ -95,9 +100,10 @@ impl Cli {
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
+            Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
-            Command::Man { directory } => man(&directory),
+            Command::Man { pages } => man(&pages),
         }
     }
 }
@@ -115,6 +121,7 @@ fn man(directory: &std::path::Path) -> Result<Exit> {
             "cannot write man pages to `{}`",
             directory.display()
         ))
+        .hint("name a directory that is there and can be written to")
     })?;
     Ok(Exit::Done)
 }

@@ -142,15 +142,18 @@ fn statement(
         .map_err(|error| Refusal::usage(format!("{}: {error}", spec.place)))?;
     let functions = source.functions_named(function)?;
     let [function] = functions.as_slice() else {
-        let times = functions.len();
-        let message = format!(
-            "`{file}` defines `{function}()` {times} times; the fact `{}` needs one",
+        let mut nearest = similar_functions(source, file, function);
+        if !nearest.is_empty() {
+            nearest.insert(0, "nearest in the base:".to_owned());
+        }
+        return Err(Refusal::drift(format!(
+            "`{file}` defines `{function}()` {} times; the fact `{}` needs one",
+            functions.len(),
             spec.name
-        );
-        return Err(Refusal::drift(message)
-            .details(similar_functions(source, file, function))
-            .hint(format!("say where to look now at {}", spec.place))
-            .into());
+        ))
+        .details(nearest)
+        .hint(format!("say where to look now at {}", spec.place))
+        .into());
     };
     let found = pattern.find(source, function.block()?);
     let line = source.line(found.first().map_or(function.start, |found| found.start));

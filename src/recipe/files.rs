@@ -14,6 +14,8 @@ use crate::ui::shown_text;
 static PATCHES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/patches");
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
+const UTF8: &str = "save it as UTF-8; the kernel's own files may have any bytes";
+
 /// Where a recipe's files are.
 pub(super) enum Files {
     Disk { series: PathBuf, templates: PathBuf },
@@ -75,7 +77,7 @@ impl Files {
             Refusal::usage(format!("the recipe has no `{label}`")).hint("`series.toml` names the patches; each is a directory with `patch.toml` and `message.txt`")
         })?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")))?;
+            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")).hint(UTF8))?;
         Ok((label, text))
     }
 
@@ -89,8 +91,9 @@ impl Files {
                 .to_string_lossy()
                 .into_owned();
             if let Some(name) = name.strip_suffix(".tera") {
-                let text = String::from_utf8(bytes.to_vec())
-                    .map_err(|_| Refusal::usage(format!("the template `{name}` is not UTF-8")))?;
+                let text = String::from_utf8(bytes.to_vec()).map_err(|_| {
+                    Refusal::usage(format!("the template `{name}` is not UTF-8")).hint(UTF8)
+                })?;
                 found.insert(name.to_owned(), text);
             }
             Ok(())

@@ -25,11 +25,13 @@ pub(super) struct Survey {
 impl Survey {
     /// Surveys a base.
     pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Self> {
+        let release = release(tree)?;
+        // First: a function that has changed is explained best by its parts.
+        let parts = shapes(tree, recipe)?;
         Ok(Self {
-            release: release(tree)?,
-            // Before the facts: a function that has moved is best explained by what it should look like.
-            parts: shapes(tree, recipe)?,
+            release,
             facts: facts(tree, recipe)?,
+            parts,
         })
     }
 }

@@ -1,8 +1,16 @@
 //! Integration tests: one binary, a module for each part.
 
 mod bases;
+mod cases;
+mod cli;
 mod diff;
+mod drift;
+mod failure;
 mod gate;
 mod gate_kernel;
 mod mail;
+mod oracle;
+mod rangediff;
+mod recipe;
 mod scratch;
+mod support;
