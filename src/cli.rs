@@ -4,6 +4,7 @@
 
 mod base;
 mod check;
+mod diff;
 mod doctor;
 mod explain;
 mod facts;
@@ -57,6 +58,8 @@ enum Command {
     Check(check::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
+    /// Compare two versions of a series
+    Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Print completions for a shell
@@ -97,6 +100,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
+            Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
             Command::Man { pages } => man(&pages),

@@ -10,6 +10,7 @@ mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
+mod rangediff;
 mod recipe;
 mod scratch;
 mod support;
