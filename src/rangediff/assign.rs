@@ -3,7 +3,8 @@
 //! Hides the algorithm of Jonker and Volgenant (1987) in the order of steps of git's `linear-assignment.c`.
 //!
 //! The order matters: where two answers cost the same, another solver gives the other one, and the result would not be
-//! `git range-diff`'s.
+//! `git range-diff`'s. One step is not git's (2.47): when git has found that a free column can be reached, it goes on from
+//! the column that it looked at last, which may be another one. Its answer then is not the cheapest, and loses pairs.
 
 /// A square matrix of costs.
 #[derive(Debug, Clone)]
@@ -26,7 +27,8 @@ impl Costs {
         self.cells[column + self.size * row] = cost;
     }
 
-    fn at(&self, column: usize, row: usize) -> i64 {
+    /// What it costs to pair a column with a row.
+    pub(super) fn at(&self, column: usize, row: usize) -> i64 {
         self.cells[column + self.size * row]
     }
 }

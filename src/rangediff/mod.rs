@@ -133,6 +133,22 @@ pub fn compare(old: &[Patch], new: &[Patch], options: &Options) -> Result<Vec<Pa
     Ok(pairs)
 }
 
+/// What a choice of pairs costs by git's rule: about the lines that differ. [`compare`] finds the cheapest choice among those
+/// that keep what is paired by identity and by equal text; this tells how much worse another one is.
+pub fn cost(
+    old: &[Patch],
+    new: &[Patch],
+    pairs: &[(Option<usize>, Option<usize>)],
+    options: &Options,
+) -> Result<i64> {
+    let old_texts: Vec<Normal> = old.iter().map(Normal::of).collect();
+    let new_texts: Vec<Normal> = new.iter().map(Normal::of).collect();
+    let mut matches = pairing::Matches::new(old.len(), new.len());
+    matches.by_identity(old, new);
+    matches.by_text(&old_texts, &new_texts);
+    matches.price(&old_texts, &new_texts, pairs, options.creation_factor)
+}
+
 impl Pair {
     fn new(
         kind: Kind,

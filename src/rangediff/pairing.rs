@@ -76,6 +76,24 @@ impl Matches {
         Ok(())
     }
 
+    /// What these pairs and single patches cost, given the pairs that are known for certain.
+    pub(super) fn price(
+        &self,
+        old: &[Normal],
+        new: &[Normal],
+        pairs: &[(Option<usize>, Option<usize>)],
+        factor: u32,
+    ) -> Result<i64> {
+        let costs = self.costs(old, new, i64::from(factor))?;
+        let prices = pairs.iter().map(|pair| match *pair {
+            (Some(before), Some(after)) => costs.at(before, after),
+            (Some(before), None) => costs.at(before, new.len()),
+            (None, Some(after)) => costs.at(old.len(), after),
+            (None, None) => 0,
+        });
+        Ok(prices.sum())
+    }
+
     /// What each pair costs; beyond the patches stand as many empty partners, so that each may stay alone.
     fn costs(&self, old: &[Normal], new: &[Normal], factor: i64) -> Result<Costs> {
         let size = old.len() + new.len();

@@ -10,7 +10,7 @@ use bstr::{BStr, ByteSlice};
 use reroll::error::{Exit, exit_of};
 use reroll::exec::{End, Output, Task};
 use reroll::rangediff::{
-    Authors, By, Detail, Kind, Options, Pair, Patch, as_text, compare, for_terminal, of_mbox,
+    Authors, By, Detail, Kind, Options, Pair, Patch, as_text, compare, cost, for_terminal, of_mbox,
     of_path, of_range, same_series,
 };
 use reroll::repo::{MODE_FILE, ObjectId};
@@ -215,6 +215,32 @@ impl Scratch {
         self.git(&all)
     }
 
+    /// Ours and git's text are the same, or our pairs cost less: git's solver misses the cheapest at times.
+    fn assert_equal_or_cheaper(&self, old: &str, new: &str, factor: u32, what: &str) -> Vec<Pair> {
+        let options = Options {
+            creation_factor: factor,
+        };
+        let (old_patches, new_patches) = (self.patches(old), self.patches(new));
+        let pairs = compare(&old_patches, &new_patches, &options).expect("pairs");
+        let factor = format!("--creation-factor={factor}");
+        let gits = self.range_diff(&[&factor, "-s", old, new]);
+        let gits: Vec<_> = gits.lines().map(numbers).collect();
+        let ours: Vec<_> = pairs.iter().map(|pair| (pair.old, pair.new)).collect();
+        if ours == gits {
+            let ours = as_text(&old_patches, &new_patches, &pairs, Detail::Full);
+            assert_same(&ours, &self.range_diff(&[&factor, old, new]), what);
+        } else {
+            let cost =
+                |pairs: &[_]| cost(&old_patches, &new_patches, pairs, &options).expect("a cost");
+            let (ours, gits) = (cost(&ours), cost(&gits));
+            assert!(
+                ours < gits,
+                "{what}: other pairs than git's, which cost {ours} instead of {gits}"
+            );
+        }
+        pairs
+    }
+
     /// Ours and git's text are the same.
     fn assert_equal_to_git(&self, old: &str, new: &str, factor: u32, what: &str) -> Vec<Pair> {
         let options = Options {
@@ -229,6 +255,21 @@ impl Scratch {
     }
 }
 
+/// The numbers of a header line, from 0.
+fn numbers(line: &[u8]) -> (Option<usize>, Option<usize>) {
+    let words: Vec<_> = line.fields().collect();
+    let number = |word: &[u8]| {
+        word.to_str_lossy()
+            .trim_end_matches(':')
+            .parse::<usize>()
+            .ok()
+    };
+    (
+        number(words[0]).map(|at| at - 1),
+        number(words[3]).map(|at| at - 1),
+    )
+}
+
 #[test]
 fn the_text_is_gits_on_random_histories() {
     let count =
@@ -236,11 +277,14 @@ fn the_text_is_gits_on_random_histories() {
     let scratch = Scratch::new();
     let mut seen = BTreeMap::new();
     for seed in 1..=count {
-        let mut random = Random(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
         let steps: Vec<_> = (0..random.below(12))
             .map(|_| random_step(&mut random))
             .collect();
         let next = next_version(&mut random, &steps);
+        if steps.is_empty() || next.is_empty() {
+            continue; // git takes no empty range.
+        }
         let base = base_files();
         let mut moved = base.clone();
         for _ in 0..random.below(3) {
@@ -254,7 +298,7 @@ fn the_text_is_gits_on_random_histories() {
             scratch.version(&moved, &next),
         );
         let factor = [60, 60, 20, 99, 999][random.below(5)];
-        for pair in scratch.assert_equal_to_git(&old, &new, factor, &format!("seed {seed}")) {
+        for pair in scratch.assert_equal_or_cheaper(&old, &new, factor, &format!("seed {seed}")) {
             *seen
                 .entry(format!("{:?} {:?}", pair.kind, pair.by))
                 .or_insert(0) += 1;
