@@ -46,7 +46,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "OLDBASE..NEWBASE", conflicts_with_all = ["old", "base"])]
     bases: Option<String>,
     /// With `--bases` and two recipes: regenerate the old version on NEWBASE as well, so that only what the author changed remains
-    #[arg(long, requires = "bases", requires = "new_series")]
+    #[arg(
+        long,
+        requires = "bases",
+        requires = "new_series",
+        conflicts_with = "old"
+    )]
     rebased: bool,
     /// How different a pair may be, in percent of a patch's lines
     #[arg(long, value_name = "N", default_value_t = 60)]

@@ -16,7 +16,6 @@ use super::Patch;
 use super::commits::{change_id, person};
 use super::text::{hunk_line, is_head, is_space, subject, trim_end};
 use crate::error::Refusal;
-use crate::ui::shown_text;
 
 /// The patches of a version that was mailed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -472,7 +471,7 @@ fn in_body(message: &[u8]) -> (InBody, &[u8]) {
             "from" => inner.from = Some(value.to_owned()),
             "subject" => inner.subject = Some(value.to_owned()),
             "date" => {}
-            _ => return (inner, rest),
+            _ => return (inner, rest.trim_start_with(|char| char == '\n')),
         }
         rest = after;
         while let (Some(b' ' | b'\t'), Some(subject)) = (rest.first(), &mut inner.subject) {
