@@ -27,7 +27,7 @@ use crate::ui::{Ui, shown_text};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The old version: `A..B`, a branch, a directory of patches, or an mbox
-    #[arg(requires = "new")]
+    #[arg(requires = "new", conflicts_with = "series")]
     old: Option<String>,
     /// The new version
     new: Option<String>,

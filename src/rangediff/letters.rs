@@ -574,3 +574,48 @@ fn hunk_size(line: &[u8]) -> Option<(usize, usize)> {
     };
     Some((count(old, b"-")?, count(new, b"+")?))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MAIL: &str = "From 0123456789012345678901234567890123456789 Mon Sep 17 00:00:00 2001\n\
+        From: =?UTF-8?q?A=20=C3=9C?= <a@example.org>\nSubject: [PATCH v2 1/1] mm: x\n\nText.\n---\n f | 1 +\n\n\
+        diff --git \"a/\\303\\274\" \"b/\\303\\274\"\nindex 1..2 100644\n--- \"a/\\303\\274\"\n+++ \"b/\\303\\274\"\n@@ -1,2 +1,3 @@ f\n a\n+-- \n b\n-- \n2.47.3\n\n";
+
+    #[test]
+    fn a_mail_is_read() {
+        let letters = of_mbox(MAIL.as_bytes(), "mbox").expect("a mail");
+        let patch = &letters.patches[0];
+        assert_eq!(patch.author, "A Ü <a@example.org>");
+        assert_eq!(patch.subject, "mm: x");
+        assert!(patch.diff.ends_with(b"@@ f\n a\n+-- \n b\n"));
+    }
+
+    #[test]
+    fn a_quoted_from_line_divides_no_mail_but_a_real_one_does() {
+        assert!(is_from_line(
+            b"From a@example.org Thu Jan  1 00:00:00 2024\n"
+        ));
+        assert!(!is_from_line(
+            b">From a@example.org Thu Jan  1 00:00:00 2024\n"
+        ));
+        assert!(!is_from_line(b"From the beginning of time: never\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_to_a_mail_makes_the_reader_panic(
+            cut in 0..MAIL.len(), length in 0_usize..40, with in prop::collection::vec(any::<u8>(), 0..12),
+        ) {
+            let mut mail = MAIL.as_bytes().to_vec();
+            mail.splice(cut..(cut + length).min(mail.len()), with);
+            if let Ok(letters) = of_mbox(&mail, "mbox") {
+                let pairs = super::super::compare(&letters.patches, &letters.patches, &super::super::Options::default());
+                prop_assert!(pairs.expect("pairs").iter().all(|pair| pair.kind == super::super::Kind::Equal));
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@ use anyhow::Result;
 use super::assign::{Costs, assign};
 use super::text::{Normal, cost};
 use super::{By, Patch};
+use crate::exec::check_interrupted;
 
 /// More than any pair can cost (git's `COST_MAX`).
 const NEVER: i64 = 1 << 16;
@@ -103,6 +104,7 @@ impl Matches {
             _ => NEVER,
         };
         for (column, before) in old.iter().enumerate() {
+            check_interrupted()?;
             for (row, after) in new.iter().enumerate() {
                 costs.set(column, row, self.cost(column, row, before, after)?);
             }

@@ -199,43 +199,74 @@ fn push_run(text: &mut String, removed: &[String], added: &[String]) {
                 pen.write(change.value(), is_marked && change.tag() == own);
             }
         }
-        pen.end();
+        pen.end_line();
     }
 }
 
-/// Writes the lines of one side word by word.
+/// Writes the lines of one side word by word; what stands together in one style is styled once.
 struct Pen<'a> {
     text: &'a mut String,
     sign: &'a str,
     style: Style,
+    /// What is not written yet, and its style.
+    held: String,
+    held_style: Style,
 }
 
 impl<'a> Pen<'a> {
     fn new(text: &'a mut String, sign: &'a str, style: Style) -> Self {
-        text.push_str(INDENT);
-        push(text, style, sign);
-        Self { text, sign, style }
+        let mut pen = Self {
+            text,
+            sign,
+            style,
+            held: String::new(),
+            held_style: style,
+        };
+        pen.begin_line();
+        pen
+    }
+
+    fn begin_line(&mut self) {
+        self.text.push_str(INDENT);
+        self.hold(self.sign, self.style);
     }
 
     fn write(&mut self, words: &str, is_marked: bool) {
         for (at, part) in words.split('\n').enumerate() {
             if at > 0 {
-                self.text.push('\n');
-                self.text.push_str(INDENT);
-                push(self.text, self.style, self.sign);
+                self.end_line();
+                self.begin_line();
             }
-            let style = if is_marked && !part.trim().is_empty() {
+            let marks = is_marked && !part.trim().is_empty();
+            let style = if marks {
                 self.style.effects(MARKED)
             } else {
                 self.style
             };
-            if !part.is_empty() {
-                push(self.text, style, part);
-            }
+            self.hold(part, style);
         }
     }
 
-    fn end(self) {
+    fn hold(&mut self, part: &str, style: Style) {
+        if part.is_empty() {
+            return;
+        }
+        if style != self.held_style {
+            self.flush();
+            self.held_style = style;
+        }
+        self.held.push_str(part);
+    }
+
+    fn flush(&mut self) {
+        if !self.held.is_empty() {
+            push(self.text, self.held_style, &self.held);
+            self.held.clear();
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.flush();
         self.text.push('\n');
     }
 }

@@ -449,9 +449,9 @@ fn a_change_id_keeps_the_pair_of_a_patch_that_was_written_anew() {
     let (old, new) = scratch.rewritten("Change-Id: the-series-x");
     let same = |range: &str| {
         let mut patches = scratch.patches(range);
-        patches
-            .iter_mut()
-            .for_each(|patch| patch.identity = Some("same".into()));
+        for patch in &mut patches {
+            patch.identity = Some("same".into());
+        }
         patches
     };
     let pairs = compare(&same(&old), &same(&new), &Options::default()).expect("pairs");
@@ -858,6 +858,8 @@ fn the_command_prints_gits_bytes_and_says_by_its_exit_code_whether_versions_diff
         &["no..where", old],
         &["--bases", "x"],
         &["--rebased", old, new],
+        &["--series", "x", old, new],
+        &["--bases", "a..b", old, new],
     ] {
         let output = run(wrong);
         let said = output.stderr.to_str_lossy();
@@ -959,4 +961,47 @@ fn recipes_are_regenerated_and_their_patches_known_by_name() {
         assert_eq!(pairs[0]["old"]["identity"], "first");
     }
     assert_eq!(objects(), before, "nothing is written to the repository");
+}
+
+#[test]
+fn labels_are_those_that_the_base_asks_for_as_with_git_in_a_work_tree() {
+    let scratch = Scratch::new();
+    let with = |extra: &str| {
+        let body =
+            format!("int f(void)\n{{\n\ta;\nout:\n\tb;\n\tc;\n\td;\n\te;\n{extra}\tg;\n}}\n");
+        Files::from([
+            (
+                ".gitattributes".to_owned(),
+                (MODE_FILE, "*.c diff=cpp\n".to_owned()),
+            ),
+            ("f.c".to_owned(), (MODE_FILE, body)),
+        ])
+    };
+    let old = scratch.history(&[(with(""), "base\n"), (with("\tx;\n"), "mm: x\n")]);
+    let new = scratch.history(&[(with(""), "base\n"), (with("\ty;\n"), "mm: x\n")]);
+    let base = old.split_once("..").expect("a range").0;
+    let gits = scratch.git(&[
+        &format!("--attr-source={base}"),
+        "range-diff",
+        "--no-color",
+        "--creation-factor=999",
+        &old,
+        &new,
+    ]);
+    let (old, new) = (scratch.patches(&old), scratch.patches(&new));
+    let pairs = compare(
+        &old,
+        &new,
+        &Options {
+            creation_factor: 999,
+        },
+    )
+    .expect("pairs");
+    let ours = as_text(&old, &new, &pairs, Detail::Full);
+    assert!(
+        ours.contains_str("@@ f.c: int f(void)"),
+        "{}",
+        ours.to_str_lossy()
+    );
+    assert_same(&ours, &gits, "labels");
 }
