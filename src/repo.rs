@@ -313,7 +313,7 @@ impl Repo {
             let path: BString = [above.as_bytes(), entry.name.as_bytes()].concat().into();
             match entry.kind() {
                 ObjectType::Tree => {
-                    self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?
+                    self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?;
                 }
                 ObjectType::Blob => files.push((path, entry.mode, entry.id)),
                 _ => {}

@@ -173,8 +173,8 @@ pub fn replace(
     }
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
-    let defined = defines.iter().map(String::as_str);
-    for name in changes.into_iter().chain(defined) {
+    let added = defines.iter().map(String::as_str);
+    for name in changes.into_iter().chain(added) {
         proof.parses(name)?;
     }
     Ok(new)

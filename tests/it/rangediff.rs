@@ -766,6 +766,17 @@ fn a_split_is_said_only_where_every_change_is_found() {
         "{:?}",
         kinds(&pairs)
     );
+    // One change in two new patches, and one in none: where they went is not known.
+    let again = [(20, "one"), (40, "one"), (70, "two")];
+    let three = [(20, "one"), (50, "three"), (70, "two")];
+    for (old, new) in [
+        (history(&[&both]), history(&[&again[..1], &again])),
+        (history(&[&three]), history(&[&both[..1], &both])),
+    ] {
+        let pairs = scratch.assert_equal_to_git(&old, &new, 60, "not known");
+        let is_split = |pair: &Pair| pair.kind == Kind::Split;
+        assert!(!pairs.iter().any(is_split), "{:?}", kinds(&pairs));
+    }
 }
 
 /// Without the styles.
