@@ -1038,8 +1038,8 @@ fn patches_that_fit_several_are_paired_as_git_pairs_them() {
         let mut version = || {
             let mut extra: Vec<(usize, &str)> = Vec::new();
             let mut states = vec![(numbered(30, &extra), "base\n")];
-            for _ in 0..1 + random.below(5) {
-                for _ in 0..1 + random.below(3) {
+            for _ in 0..=random.below(5) {
+                for _ in 0..=random.below(3) {
                     extra.push((1 + random.below(29), random.pick(&["a", "b"])));
                 }
                 states.push((numbered(30, &extra), "mm: x\n"));
