@@ -3,6 +3,7 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod bench;
 mod check;
 mod doctor;
 mod explain;
@@ -55,6 +56,8 @@ enum Command {
     Explain(explain::Args),
     /// Prove a series before it is sent
     Check(check::Args),
+    /// Measure what the series gains, and record it for its letters
+    Bench(bench::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
     /// Import kernels as bases, and list them
@@ -94,6 +97,7 @@ impl Cli {
             Command::Facts(args) => facts::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
+            Command::Bench(args) => bench::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::check::settings;
+use crate::gate::settings::Settings;
 use super::select::SeriesArgs;
 use crate::doctor::examine;
 use crate::error::Exit;
@@ -19,7 +19,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let diagnosis = examine(&settings(&args.series.recipe()?)?)?;
+    let diagnosis = examine(&Settings::of(&args.series.recipe()?)?)?;
     if args.json {
         ui.data(&diagnosis.json()?)?;
     } else {

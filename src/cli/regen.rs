@@ -92,6 +92,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.json, ui),
     };
+    if let Some(reason) = &series.stale {
+        ui.warning(reason);
+    }
     let mails = args
         .letters
         .letters(&repo, &recipe, &series, &options)?

@@ -1,0 +1,178 @@
+//! Figures as the text of a mail: plain ASCII tables of at most 72 columns, and a paragraph that says how they were measured.
+//!
+//! Hides which figures go into a patch's message and which into the cover letter.
+
+use super::record::Performance;
+use super::stats::Spread;
+use super::{Figure, Memory};
+
+/// The widest line.
+const WIDTH: usize = 72;
+/// The first column.
+const LABEL: usize = 10;
+/// Orders beside each other in one table.
+const COLUMNS: usize = 3;
+
+/// A table: what belongs on one sheet, in columns by order.
+struct Sheet<'a> {
+    memory: Memory,
+    pages: u64,
+    threads: u32,
+    figures: Vec<&'a Figure>,
+}
+
+/// The text for the message of patch `number` (from 1): the steps up to it, on the largest memmap that was touched before. `None` is the
+/// cover letter: everything. Empty where there is nothing to show.
+#[must_use]
+pub fn text(performance: &Performance, number: Option<usize>) -> String {
+    let mut sheets = sheets(&performance.figures);
+    if number.is_some() {
+        sheets.retain(|sheet| sheet.memory == Memory::Touched && sheet.threads == 1);
+        sheets.truncate(1);
+    }
+    let steps = steps(performance, number);
+    let mut blocks = Vec::new();
+    let mut shown: Vec<&Figure> = Vec::new();
+    for sheet in &sheets {
+        blocks.push(block(performance, sheet, &steps));
+        shown.extend(sheet.figures.iter().filter(|figure| steps.contains(&figure.step.as_str())));
+    }
+    if shown.is_empty() {
+        return String::new();
+    }
+    blocks.push(wrapped(&how(performance, &shown)));
+    blocks.join("\n\n")
+}
+
+/// The steps to show: the base, the patches up to `number`, the limit.
+fn steps(performance: &Performance, number: Option<usize>) -> Vec<&str> {
+    let all: Vec<_> = performance.run.steps().collect();
+    let patches = performance.run.patches.len();
+    let last = number.unwrap_or(patches).min(patches);
+    all.iter().take(last + 1).chain(all.last()).copied().collect()
+}
+
+/// What the figures fill: touched memory before memory that was not, larger memmaps before smaller ones, one thread before several.
+fn sheets(figures: &[Figure]) -> Vec<Sheet<'_>> {
+    let mut sheets: Vec<Sheet<'_>> = Vec::new();
+    for figure in figures {
+        let same = |sheet: &&mut Sheet<'_>| {
+            (sheet.memory, sheet.pages, sheet.threads) == (figure.memory, figure.pages, figure.threads)
+        };
+        match sheets.iter_mut().find(same) {
+            Some(sheet) => sheet.figures.push(figure),
+            None => sheets.push(Sheet {
+                memory: figure.memory,
+                pages: figure.pages,
+                threads: figure.threads,
+                figures: vec![figure],
+            }),
+        }
+    }
+    sheets.sort_by_key(|sheet| (sheet.memory, std::cmp::Reverse(sheet.pages), sheet.threads));
+    sheets
+}
+
+fn block(performance: &Performance, sheet: &Sheet<'_>, steps: &[&str]) -> String {
+    let mut orders: Vec<u32> = sheet.figures.iter().map(|figure| figure.order).collect();
+    orders.sort_unstable();
+    orders.dedup();
+    let mut lines = vec![title(sheet)];
+    for orders in orders.chunks(COLUMNS) {
+        lines.push(String::new());
+        let head: String = orders.iter().map(|order| format!("{:>20}", column(*order))).collect();
+        lines.push(format!("  {:LABEL$}{head}", ""));
+        for step in steps {
+            let cells: String = orders
+                .iter()
+                .map(|order| {
+                    let figure = sheet.figures.iter().find(|it| it.order == *order && it.step == *step);
+                    figure.map_or_else(|| " ".repeat(20), |figure| cell(figure))
+                })
+                .collect();
+            let label = performance.run.step_label(step);
+            lines.push(format!("  {label:LABEL$}{cells}").trim_end().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+fn title(sheet: &Sheet<'_>) -> String {
+    let memory = match sheet.memory {
+        Memory::Touched => "memory touched before",
+        Memory::FirstTouch => "first touch, with its page faults",
+    };
+    let (threads, ratio) = match sheet.threads {
+        1 => (String::new(), "base"),
+        several => (format!(", {several} threads"), "one thread"),
+    };
+    format!(
+        "{} struct pages, {memory}{threads}.\nNanoseconds a page, and times as fast as {}:",
+        sheet.pages,
+        if ratio == "base" { "the base" } else { ratio }
+    )
+}
+
+/// What a column is about.
+fn column(order: u32) -> String {
+    match order {
+        0 => "single pages".to_owned(),
+        _ => format!("compound of {}", 1_u64 << order),
+    }
+}
+
+fn cell(figure: &Figure) -> String {
+    let ratio = figure.times_one_thread.unwrap_or(figure.times_base);
+    format!("{:>12.2}{:>7.2}x", figure.ns.median, ratio.median)
+}
+
+/// How it was measured, and on what.
+fn how(performance: &Performance, shown: &[&Figure]) -> String {
+    let run = &performance.run;
+    let machine = &run.machine;
+    let rounds = shown.iter().map(|figure| figure.rounds).min().unwrap_or(0);
+    let worst = shown.iter().map(|figure| figure.ns).map(Spread::relative).fold(0.0, f64::max);
+    let several = shown.iter().any(|figure| figure.threads > 1);
+    let disturbed: usize = shown.iter().map(|figure| figure.disturbed).sum();
+    let mut text = format!(
+        "Medians of {rounds} rounds or more; in each, the object of the base, the one after each patch and the limit run in turn, and ratios are \
+         taken within the round. The limit is a non-temporal fill of the same memory. The 10th and the 90th percentile are within {:.0} % of \
+         the median. Measured by `reroll bench`: {}() of {} ({}), Linux {}, compiled by {}, called natively in an ordinary program; CPU time of the thread{}. \
+         Machine: {}, {} CPUs{}, {} GiB, load {:.1} before, {}.",
+        (worst * 100.0).ceil(),
+        run.entry,
+        run.object,
+        run.configuration,
+        run.release,
+        run.compiler,
+        if several { ", wall time where there are several" } else { "" },
+        machine.cpu,
+        machine.cpus,
+        if machine.virtual_machine { " of a virtual machine" } else { "" },
+        machine.memory_gib,
+        run.load.before,
+        run.date,
+    );
+    if disturbed > 0 {
+        text += &format!(" In {disturbed} runs of several threads the host took a core away.");
+    }
+    text
+}
+
+/// Broken at blanks into lines of at most [`WIDTH`]; a longer word is cut, since no line may be longer. ASCII only.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let word: String = word.chars().map(|char| if char.is_ascii_graphic() { char } else { '?' }).take(WIDTH).collect();
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word;
+        } else if lines[last].len() + 1 + word.len() <= WIDTH {
+            lines[last].push(' ');
+            lines[last].push_str(&word);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines.join("\n")
+}
