@@ -35,7 +35,12 @@ pub fn text(performance: &Performance, number: Option<usize>) -> String {
     let mut shown: Vec<&Figure> = Vec::new();
     for sheet in &sheets {
         blocks.push(block(performance, sheet, &steps));
-        shown.extend(sheet.figures.iter().filter(|figure| steps.contains(&figure.step.as_str())));
+        shown.extend(
+            sheet
+                .figures
+                .iter()
+                .filter(|figure| steps.contains(&figure.step.as_str())),
+        );
     }
     if shown.is_empty() {
         return String::new();
@@ -49,7 +54,11 @@ fn steps(performance: &Performance, number: Option<usize>) -> Vec<&str> {
     let all: Vec<_> = performance.run.steps().collect();
     let patches = performance.run.patches.len();
     let last = number.unwrap_or(patches).min(patches);
-    all.iter().take(last + 1).chain(all.last()).copied().collect()
+    all.iter()
+        .take(last + 1)
+        .chain(all.last())
+        .copied()
+        .collect()
 }
 
 /// What the figures fill: touched memory before memory that was not, larger memmaps before smaller ones, one thread before several.
@@ -57,7 +66,8 @@ fn sheets(figures: &[Figure]) -> Vec<Sheet<'_>> {
     let mut sheets: Vec<Sheet<'_>> = Vec::new();
     for figure in figures {
         let same = |sheet: &&mut Sheet<'_>| {
-            (sheet.memory, sheet.pages, sheet.threads) == (figure.memory, figure.pages, figure.threads)
+            (sheet.memory, sheet.pages, sheet.threads)
+                == (figure.memory, figure.pages, figure.threads)
         };
         match sheets.iter_mut().find(same) {
             Some(sheet) => sheet.figures.push(figure),
@@ -80,13 +90,20 @@ fn block(performance: &Performance, sheet: &Sheet<'_>, steps: &[&str]) -> String
     let mut lines = vec![title(sheet)];
     for orders in orders.chunks(COLUMNS) {
         lines.push(String::new());
-        let head: String = orders.iter().map(|order| format!("{:>20}", column(*order))).collect();
+        let head: Vec<_> = orders
+            .iter()
+            .map(|order| format!("{:>20}", column(*order)))
+            .collect();
+        let head = head.concat();
         lines.push(format!("  {:LABEL$}{head}", ""));
         for step in steps {
             let cells: String = orders
                 .iter()
                 .map(|order| {
-                    let figure = sheet.figures.iter().find(|it| it.order == *order && it.step == *step);
+                    let figure = sheet
+                        .figures
+                        .iter()
+                        .find(|it| it.order == *order && it.step == *step);
                     figure.map_or_else(|| " ".repeat(20), |figure| cell(figure))
                 })
                 .collect();
@@ -131,7 +148,11 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
     let run = &performance.run;
     let machine = &run.machine;
     let rounds = shown.iter().map(|figure| figure.rounds).min().unwrap_or(0);
-    let worst = shown.iter().map(|figure| figure.ns).map(Spread::relative).fold(0.0, f64::max);
+    let worst = shown
+        .iter()
+        .map(|figure| figure.ns)
+        .map(Spread::relative)
+        .fold(0.0, f64::max);
     let several = shown.iter().any(|figure| figure.threads > 1);
     let disturbed: usize = shown.iter().map(|figure| figure.disturbed).sum();
     let mut text = format!(
@@ -145,10 +166,18 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
         run.configuration,
         run.release,
         run.compiler,
-        if several { ", wall time where there are several" } else { "" },
+        if several {
+            ", wall time where there are several"
+        } else {
+            ""
+        },
         machine.cpu,
         machine.cpus,
-        if machine.virtual_machine { " of a virtual machine" } else { "" },
+        if machine.virtual_machine {
+            " of a virtual machine"
+        } else {
+            ""
+        },
         machine.memory_gib,
         run.load.before,
         run.date,
@@ -163,7 +192,11 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
-        let word: String = word.chars().map(|char| if char.is_ascii_graphic() { char } else { '?' }).take(WIDTH).collect();
+        let word: String = word
+            .chars()
+            .map(|char| if char.is_ascii_graphic() { char } else { '?' })
+            .take(WIDTH)
+            .collect();
         let last = lines.len() - 1;
         if lines[last].is_empty() {
             lines[last] = word;
@@ -175,4 +208,82 @@ fn wrapped(text: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::planted;
+    use super::*;
+
+    #[test]
+    fn a_message_shows_the_steps_up_to_its_patch() {
+        let text = text(&planted(), Some(2));
+        let rows: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with("  ") && line.contains('x'))
+            .collect();
+        let expected = [
+            "  base             12.00   1.00x       12.00   1.00x       12.00   1.00x",
+            "  patch 1          12.00   1.00x       12.00   1.00x       12.00   1.00x",
+            "  patch 2           9.00   1.33x        9.00   1.33x        9.00   1.33x",
+            "  limit             3.00   4.00x        3.00   4.00x        3.00   4.00x",
+        ];
+        assert_eq!(rows, expected, "{text}");
+        assert!(
+            !text.contains("first touch") && !text.contains("2 threads"),
+            "{text}"
+        );
+        assert!(text.contains("load 0.1 before, 2026-01-02."), "{text}");
+    }
+
+    #[test]
+    fn the_cover_letter_shows_everything_in_72_columns_of_ascii() {
+        let mut performance = planted();
+        performance.run.compiler = "gcc ü ".to_owned() + &"long".repeat(40);
+        let text = text(&performance, None);
+        for line in text.lines() {
+            assert!(
+                line.len() <= 72
+                    && line.is_ascii()
+                    && line.trim_end() == line
+                    && line.trim() != "---",
+                "{line}"
+            );
+        }
+        assert_eq!(text.matches("  patch 4 ").count(), 3, "{text}");
+        assert!(
+            text.contains("1.90x")
+                && text.contains("2 threads.\nNanoseconds a page, and times as fast as one thread"),
+            "{text}"
+        );
+        assert!(text.contains("first touch, with its page faults"), "{text}");
+        assert!(text.contains("took a core away"), "{text}");
+    }
+
+    #[test]
+    fn more_orders_than_fit_go_below_each_other() {
+        let mut performance = planted();
+        let mut more: Vec<_> = performance
+            .figures
+            .iter()
+            .filter(|it| it.order == 9)
+            .cloned()
+            .collect();
+        for figure in &mut more {
+            figure.order = 10;
+        }
+        performance.figures.extend(more);
+        let text = text(&performance, Some(4));
+        assert_eq!(text.matches("  patch 4 ").count(), 2, "{text}");
+        assert!(text.lines().all(|line| line.len() <= 72), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_shown_of_nothing() {
+        let mut performance = planted();
+        performance
+            .figures
+            .retain(|it| it.memory == Memory::FirstTouch);
+        assert_eq!(text(&performance, Some(2)), "");
+    }
 }

@@ -40,12 +40,14 @@ impl Machine {
     pub fn this() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
-        let kib = value(&read("/proc/meminfo"), "MemTotal").and_then(|text| text.split(' ').next()?.parse().ok());
+        let kib = value(&read("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse().ok());
         Self {
             cpu: cpu(&cpuinfo),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             memory_gib: kib.unwrap_or(0_u64).div_ceil(1 << 20),
-            virtual_machine: value(&cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            virtual_machine: value(&cpuinfo, "flags")
+                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             kernel: plain(&read("/proc/sys/kernel/osrelease")),
             huge_pages: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
         }
@@ -56,20 +58,31 @@ impl Machine {
 #[must_use]
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+    text.split(' ')
+        .next()
+        .and_then(|first| first.parse().ok())
+        .unwrap_or(0.0)
 }
 
 /// Memory that can be had now, in bytes.
 pub(super) fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = value(&text, "MemAvailable")?.split(' ').next()?.parse().ok()?;
+    let kib: u64 = value(&text, "MemAvailable")?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }
 
 fn cpu(cpuinfo: &str) -> String {
     let value = |name| value(cpuinfo, name).unwrap_or("?");
     let model = value("model name");
-    plain(&format!("{model} (family {}, model {})", value("cpu family"), value("model")))
+    plain(&format!(
+        "{model} (family {}, model {})",
+        value("cpu family"),
+        value("model")
+    ))
 }
 
 /// The first value of a name in lines `NAME : VALUE`.
@@ -82,7 +95,9 @@ fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// The word in brackets.
 fn chosen(text: &str) -> String {
-    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let word = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
     word.map_or_else(|| "unknown".to_owned(), |(word, _)| plain(word))
 }
 
@@ -92,7 +107,13 @@ pub(super) fn plain(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let text = words.join(" ");
     text.chars()
-        .map(|char| if char.is_ascii_graphic() || char == ' ' { char } else { '?' })
+        .map(|char| {
+            if char.is_ascii_graphic() || char == ' ' {
+                char
+            } else {
+                '?'
+            }
+        })
         .take(LONGEST)
         .collect()
 }
@@ -103,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_processor_is_named_with_family_and_model() {
-        let text = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A  Processor\u{7f} 9\n";
+        let text =
+            "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A  Processor\u{7f} 9\n";
         assert_eq!(cpu(text), "A Processor? 9 (family 25, model 17)");
         assert_eq!(cpu(""), "? (family ?, model ?)");
     }
@@ -117,6 +139,9 @@ mod tests {
     #[test]
     fn this_machine_has_a_processor() {
         let machine = Machine::this();
-        assert!(machine.cpus > 0 && !machine.cpu.contains('\n'), "{machine:?}");
+        assert!(
+            machine.cpus > 0 && !machine.cpu.contains('\n'),
+            "{machine:?}"
+        );
     }
 }

@@ -24,7 +24,9 @@ pub use machine::{Load, Machine, load};
 pub use sample::{BASE, Figure, LIMIT};
 
 /// What the memory was before a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// Used before, as the kernel's own memmap is when a driver is bound again.
@@ -114,7 +116,8 @@ impl Plan {
                 for &order in self.orders.iter().filter(|order| pages >> **order > 0) {
                     let threads = self.threads.iter().copied().filter(|&threads| {
                         threads == 1
-                            || memory == Memory::Touched && pages / u64::from(threads) >> LARGEST_ORDER > 0
+                            || memory == Memory::Touched
+                                && pages / u64::from(threads) >= 1 << LARGEST_ORDER
                     });
                     let setting = Setting {
                         pages,
@@ -140,7 +143,11 @@ impl Plan {
     fn validate(&self) -> Result<()> {
         let wrong = if self.orders.iter().any(|order| *order > LARGEST_ORDER) {
             format!("orders go up to {LARGEST_ORDER}")
-        } else if self.threads.iter().any(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        } else if self
+            .threads
+            .iter()
+            .any(|threads| !(1..=MOST_THREADS).contains(threads))
+        {
             format!("1 to {MOST_THREADS} threads can be measured")
         } else if self.pages.contains(&0) || self.rounds == 0 {
             "it takes at least one page and one round".to_owned()
@@ -206,14 +213,17 @@ impl Setting {
             Memory::Touched => 1,
             Memory::FirstTouch => FIRST_TOUCH_WORK,
         };
-        (self.pages * u64::from(self.repeat()) * faults >> 10).max(1)
+        (self.pages * u64::from(self.repeat()) * faults / 1024).max(1)
     }
 }
 
 /// Units of work in all: what [`Step::done`] counts up to.
 #[must_use]
 pub fn work(settings: &[Setting], patches: usize) -> u64 {
-    settings.iter().map(|setting| setting.samples(patches) * setting.sample_work()).sum()
+    settings
+        .iter()
+        .map(|setting| setting.samples(patches) * setting.sample_work())
+        .sum()
 }
 
 /// Measures each setting. When the user stops it, what is there by then is what came out.
@@ -227,7 +237,10 @@ pub fn measure(
     let mut measured = Measured {
         figures: Vec::new(),
         interrupted: false,
-        load: Load { before, after: before },
+        load: Load {
+            before,
+            after: before,
+        },
     };
     let mut watcher = Watcher {
         since: Instant::now(),
@@ -237,7 +250,9 @@ pub fn measure(
     };
     for (number, setting) in settings.iter().enumerate() {
         let log = native.run_directory.join(format!("measure-{number}.log"));
-        let ended = run(native, setting, &log, |output| watcher.look(settings, number, sample::count(output)));
+        let ended = run(native, setting, &log, |output| {
+            watcher.look(settings, number, sample::count(output));
+        });
         let output = fs::read(&log).unwrap_or_default();
         match ended {
             Err(error) if refusal(&error).is_some_and(|it| it.exit == Exit::Interrupted) => {
@@ -247,7 +262,9 @@ pub fn measure(
             Ok(end) if end.success() => {}
             Ok(end) => return Err(broke(&format!("{end:?}"), &output).into()),
         }
-        measured.figures.extend(sample::figures(&output, setting, patches)?);
+        measured
+            .figures
+            .extend(sample::figures(&output, setting, patches)?);
         if measured.interrupted {
             break;
         }
@@ -335,7 +352,15 @@ mod tests {
         let settings = plan().settings().expect("settings");
         let short: Vec<_> = settings
             .iter()
-            .map(|it| (it.memory, it.pages, it.order, it.threads.as_slice(), it.repeat()))
+            .map(|it| {
+                (
+                    it.memory,
+                    it.pages,
+                    it.order,
+                    it.threads.as_slice(),
+                    it.repeat(),
+                )
+            })
             .collect();
         let (touched, first) = (Memory::Touched, Memory::FirstTouch);
         let expected: [(_, _, _, &[u32], _); 6] = [
@@ -352,14 +377,40 @@ mod tests {
     #[test]
     fn a_plan_that_cannot_be_meant_is_refused() {
         let wrong = [
-            Plan { orders: vec![19], ..plan() },
-            Plan { threads: vec![0], ..plan() },
-            Plan { threads: vec![9], ..plan() },
-            Plan { rounds: 0, ..plan() },
-            Plan { pages: vec![0], ..plan() },
-            Plan { pages: vec![u64::MAX], ..plan() },
-            Plan { pages: vec![100], orders: vec![9], ..plan() },
-            Plan { pages: vec![1000], threads: vec![2], ..plan() },
+            Plan {
+                orders: vec![19],
+                ..plan()
+            },
+            Plan {
+                threads: vec![0],
+                ..plan()
+            },
+            Plan {
+                threads: vec![9],
+                ..plan()
+            },
+            Plan {
+                rounds: 0,
+                ..plan()
+            },
+            Plan {
+                pages: vec![0],
+                ..plan()
+            },
+            Plan {
+                pages: vec![u64::MAX],
+                ..plan()
+            },
+            Plan {
+                pages: vec![100],
+                orders: vec![9],
+                ..plan()
+            },
+            Plan {
+                pages: vec![1000],
+                threads: vec![2],
+                ..plan()
+            },
         ];
         for plan in wrong {
             let error = plan.settings().expect_err("refused");

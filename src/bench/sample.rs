@@ -99,7 +99,8 @@ fn read(output: &[u8]) -> Result<Vec<Sample>> {
         .lines()
         .filter(|line| is_sample(line))
         .map(|line| {
-            serde_json::from_slice(line).map_err(|error| unusable(&format!("{error} in `{}`", shown_text(line))))
+            serde_json::from_slice(line)
+                .map_err(|error| unusable(&format!("{error} in `{}`", shown_text(line))))
         })
         .collect()
 }
@@ -124,20 +125,34 @@ fn complete_rounds(
     let known: Vec<_> = variants(patches).map(|(variant, _)| variant).collect();
     for sample in samples {
         if !known.contains(&sample.variant) || !setting.threads.contains(&sample.threads) {
-            return Err(unusable(&format!("it ran `{}`", shown_text(sample.variant.as_bytes()))));
+            return Err(unusable(&format!(
+                "it ran `{}`",
+                shown_text(sample.variant.as_bytes())
+            )));
         }
         let contender = (sample.variant.clone(), sample.threads);
-        if rounds.entry(sample.round).or_default().insert(contender, sample).is_some() {
+        if rounds
+            .entry(sample.round)
+            .or_default()
+            .insert(contender, sample)
+            .is_some()
+        {
             return Err(unusable("it ran something twice in a round"));
         }
     }
     let all = known.len() * setting.threads.len();
     // Only the last round can have been cut short.
     let last = rounds.keys().next_back().copied();
-    if rounds.iter().any(|(number, round)| round.len() < all && Some(*number) != last) {
+    if rounds
+        .iter()
+        .any(|(number, round)| round.len() < all && Some(*number) != last)
+    {
         return Err(unusable("it left something out in a round"));
     }
-    Ok(rounds.into_values().filter(|round| round.len() == all).collect())
+    Ok(rounds
+        .into_values()
+        .filter(|round| round.len() == all)
+        .collect())
 }
 
 fn figure(
@@ -150,7 +165,11 @@ fn figure(
     let times = |variant: &str, threads: u32| -> Option<Vec<f64>> {
         rounds
             .iter()
-            .map(|round| round.get(&(variant.to_owned(), threads)).map(|sample| time(sample, setting)))
+            .map(|round| {
+                round
+                    .get(&(variant.to_owned(), threads))
+                    .map(|sample| time(sample, setting))
+            })
             .collect()
     };
     let mine = times(variant, threads)?;
@@ -176,16 +195,22 @@ fn figure(
 
 /// Nanoseconds a page.
 fn time(sample: &Sample, setting: &Setting) -> f64 {
-    let all = if sample.threads > 1 { sample.wall_ns } else { sample.cpu_ns };
+    let all = if sample.threads > 1 {
+        sample.wall_ns
+    } else {
+        sample.cpu_ns
+    };
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 pages")]
     let pages = (setting.pages * u64::from(setting.repeat())) as f64;
     all / pages
 }
 
 fn unusable(why: &str) -> anyhow::Error {
-    Refusal::tool(format!("the harness measured something else than it was asked to: {why}"))
-        .hint("this is a fault of the harness; `harness.toml` says how it is run")
-        .into()
+    Refusal::tool(format!(
+        "the harness measured something else than it was asked to: {why}"
+    ))
+    .hint("this is a fault of the harness; `harness.toml` says how it is run")
+    .into()
 }
 
 #[cfg(test)]
@@ -228,7 +253,10 @@ mod tests {
     }
 
     fn step<'a>(figures: &'a [Figure], step: &str, threads: u32) -> &'a Figure {
-        figures.iter().find(|it| it.step == step && it.threads == threads).expect("a figure")
+        figures
+            .iter()
+            .find(|it| it.step == step && it.threads == threads)
+            .expect("a figure")
     }
 
     fn close(a: f64, b: f64) -> bool {
@@ -238,11 +266,24 @@ mod tests {
     #[test]
     fn planted_runs_give_the_planted_figures() {
         let figures = figures(planted(3).as_bytes(), &setting(&[1]), &patches()).expect("figures");
-        assert_eq!(figures.iter().map(|it| it.step.as_str()).collect::<Vec<_>>(), ["base", "fast", "limit"]);
+        assert_eq!(
+            figures
+                .iter()
+                .map(|it| it.step.as_str())
+                .collect::<Vec<_>>(),
+            ["base", "fast", "limit"]
+        );
         let fast = step(&figures, "fast", 1);
-        assert_eq!((fast.rounds, fast.disturbed, fast.times_one_thread), (3, 0, None));
+        assert_eq!(
+            (fast.rounds, fast.disturbed, fast.times_one_thread),
+            (3, 0, None)
+        );
         assert!(close(fast.ns.median, 8.0), "{fast:?}");
-        for spread in [fast.times_base.low, fast.times_base.median, fast.times_base.high] {
+        for spread in [
+            fast.times_base.low,
+            fast.times_base.median,
+            fast.times_base.high,
+        ] {
             assert!(close(spread, 3.0), "{fast:?}");
         }
         assert!(close(fast.of_limit.median, 4.0 / 3.0));
@@ -262,7 +303,10 @@ mod tests {
     #[test]
     fn nothing_is_said_before_each_contender_has_run() {
         let text = line(0, "p1", 1, 4.0, 4.0);
-        assert_eq!(super::figures(text.as_bytes(), &setting(&[1]), &patches()).expect("none"), []);
+        assert_eq!(
+            super::figures(text.as_bytes(), &setting(&[1]), &patches()).expect("none"),
+            []
+        );
     }
 
     #[test]
@@ -274,20 +318,42 @@ mod tests {
                 text += &line(round, variant, 2, one / 2.0 * slow, one / 1.9 * slow);
             }
         }
-        let text = text.replacen("\"threads\":2,\"cpu_ns\":8388608", "\"threads\":2,\"cpu_ns\":1", 1);
+        let text = text.replacen(
+            "\"threads\":2,\"cpu_ns\":8388608",
+            "\"threads\":2,\"cpu_ns\":1",
+            1,
+        );
         let figures = figures(text.as_bytes(), &setting(&[1, 2]), &patches()).expect("figures");
         let fast = step(&figures, "fast", 2);
-        assert!(close(fast.times_one_thread.expect("one thread").median, 1.9), "{fast:?}");
-        assert_eq!((fast.disturbed, step(&figures, "base", 2).disturbed), (1, 0));
+        assert!(
+            close(fast.times_one_thread.expect("one thread").median, 1.9),
+            "{fast:?}"
+        );
+        assert_eq!(
+            (fast.disturbed, step(&figures, "base", 2).disturbed),
+            (1, 0)
+        );
     }
 
     #[test]
     fn another_harness_is_noticed() {
-        let all = |text: String| figures(text.as_bytes(), &setting(&[1]), &patches()).expect_err("unusable").to_string();
+        let all = |text: String| {
+            figures(text.as_bytes(), &setting(&[1]), &patches())
+                .expect_err("unusable")
+                .to_string()
+        };
         assert!(all(planted(2) + &line(1, "p7", 1, 1.0, 1.0)).contains("`p7`"));
         assert!(all(planted(2) + &line(1, "p1", 1, 1.0, 1.0)).contains("twice"));
-        assert!(all(planted(1) + &line(5, "p1", 1, 1.0, 1.0) + &line(6, "p1", 1, 1.0, 1.0)).contains("left something out"));
+        assert!(
+            all(planted(1) + &line(5, "p1", 1, 1.0, 1.0) + &line(6, "p1", 1, 1.0, 1.0))
+                .contains("left something out")
+        );
         assert!(all(planted(2).replace("\"round\":1", "\"round\":-1")).contains("`{"));
-        assert!(all(line(0, "base", 1, 1.0, 1.0) + &line(0, "p1", 1, 0.0, 1.0) + &line(0, "limit", 1, 1.0, 1.0)).contains("no time"));
+        assert!(
+            all(line(0, "base", 1, 1.0, 1.0)
+                + &line(0, "p1", 1, 0.0, 1.0)
+                + &line(0, "limit", 1, 1.0, 1.0))
+            .contains("no time")
+        );
     }
 }

@@ -35,8 +35,23 @@ impl Spread {
         if above.len() != below.len() {
             return None;
         }
-        let ratios: Vec<_> = above.iter().zip(below).map(|(above, below)| above / below).collect();
+        let ratios: Vec<_> = above
+            .iter()
+            .zip(below)
+            .map(|(above, below)| above / below)
+            .collect();
         Self::of(&ratios)
+    }
+
+    /// With four digits behind the point: more than a clock can tell, and a text keeps it as it is.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        let rounded = |value: f64| (value * 1e4).round() / 1e4;
+        Self {
+            low: rounded(self.low),
+            median: rounded(self.median),
+            high: rounded(self.high),
+        }
     }
 
     /// Both ends as a part of the median: 0.02 is 2 % off at the worse end.
@@ -48,7 +63,9 @@ impl Spread {
     /// Whether this can have come out of [`Spread::of`] times or ratios.
     #[must_use]
     pub fn is_sound(self) -> bool {
-        let finite = [self.low, self.median, self.high].iter().all(|value| value.is_finite());
+        let finite = [self.low, self.median, self.high]
+            .iter()
+            .all(|value| value.is_finite());
         finite && self.low > 0.0 && self.low <= self.median && self.median <= self.high
     }
 }
@@ -64,7 +81,12 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// The value below which the part `part` (0 to 1) of sorted values lies, between neighbours where it falls between them.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few values, and a part of 0 to 1")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "few values, and a part of 0 to 1"
+)]
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     let at = part * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;
@@ -104,8 +126,14 @@ mod tests {
         let Spread { low, median, high } = spread(&values);
         assert!(close(low, 1.0) && close(median, 5.0) && close(high, 9.0));
         let between = spread(&[0.0, 1.0, 2.0, 3.0]);
-        assert!(close(between.low, 0.3) && close(between.high, 2.7), "{between:?}");
-        assert!(close(spread(&[8.0, 10.0, 10.0, 10.0, 14.0]).relative(), (12.4 - 10.0) / 10.0));
+        assert!(
+            close(between.low, 0.3) && close(between.high, 2.7),
+            "{between:?}"
+        );
+        assert!(close(
+            spread(&[8.0, 10.0, 10.0, 10.0, 14.0]).relative(),
+            (12.4 - 10.0) / 10.0
+        ));
     }
 
     #[test]
@@ -118,12 +146,18 @@ mod tests {
         // Here the medians are 3 and 2, which is 1.5; in most rounds it is 3.
         let base = [3.0, 3.0, 9.0, 1.0, 6.0];
         let fast = [1.0, 1.0, 3.0, 2.0, 2.0];
-        assert!(close(Spread::of_ratios(&base, &fast).expect("ratios").median, 3.0));
+        assert!(close(
+            Spread::of_ratios(&base, &fast).expect("ratios").median,
+            3.0
+        ));
     }
 
     #[test]
     fn above_and_below_are_not_exchanged() {
-        assert!(close(Spread::of_ratios(&[6.0], &[2.0]).expect("a ratio").median, 3.0));
+        assert!(close(
+            Spread::of_ratios(&[6.0], &[2.0]).expect("a ratio").median,
+            3.0
+        ));
     }
 
     #[test]
@@ -136,14 +170,24 @@ mod tests {
 
     #[test]
     fn a_spread_that_cannot_have_been_measured_is_not_sound() {
-        let sound = Spread { low: 1.0, median: 2.0, high: 3.0 };
+        let sound = Spread {
+            low: 1.0,
+            median: 2.0,
+            high: 3.0,
+        };
         assert!(sound.is_sound());
         for unsound in [
             Spread { low: 0.0, ..sound },
             Spread { low: 2.5, ..sound },
             Spread { high: 1.5, ..sound },
-            Spread { median: f64::NAN, ..sound },
-            Spread { high: f64::INFINITY, ..sound },
+            Spread {
+                median: f64::NAN,
+                ..sound
+            },
+            Spread {
+                high: f64::INFINITY,
+                ..sound
+            },
         ] {
             assert!(!unsound.is_sound(), "{unsound:?}");
         }
@@ -155,12 +199,13 @@ mod tests {
             let Spread { low, median, high } = spread(&values);
             prop_assert!(low <= median && median <= high);
             values.sort_by(f64::total_cmp);
-            let count = values.len();
-            for (at, value) in [(0.1, low), (0.5, median), (0.9, high)] {
+            // In tenths, so that the place of a quantile is counted in whole numbers.
+            let last = values.len() - 1;
+            for (tenths, value) in [(1, low), (5, median), (9, high)] {
                 let not_above = values.iter().filter(|one| **one <= value + 1e-9).count();
                 let not_below = values.iter().filter(|one| **one >= value - 1e-9).count();
-                let least = (at * (count - 1) as f64).floor() as usize + 1;
-                let rest = count - (at * (count - 1) as f64).ceil() as usize;
+                let least = tenths * last / 10 + 1;
+                let rest = values.len() - (tenths * last).div_ceil(10);
                 prop_assert!(not_above >= least && not_below >= rest);
             }
         }

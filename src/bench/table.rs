@@ -4,7 +4,7 @@
 
 use super::record::{Performance, Run};
 use super::stats::Spread;
-use super::{BASE, Figure, Memory, Setting};
+use super::{BASE, Figure, LIMIT, Memory, Setting};
 
 /// All figures, and what they were measured on.
 #[must_use]
@@ -12,22 +12,39 @@ pub fn text(performance: &Performance) -> String {
     let run = &performance.run;
     let mut text = head(run);
     let mut last = None;
-    let width = run.patches.iter().map(String::len).max().unwrap_or(0).max(LABEL.len()) + 2;
+    let width = run
+        .patches
+        .iter()
+        .map(String::len)
+        .max()
+        .unwrap_or(0)
+        .max(LIMIT.len())
+        + 3;
     for figure in &performance.figures {
         let setting = (figure.memory, figure.pages, figure.order, figure.threads);
         if last != Some(setting) {
             last = Some(setting);
             let title = title(figure.memory, figure.pages, figure.order, &[figure.threads]);
-            let other = if figure.threads > 1 { "times one thread" } else { "" };
-            let head = format!("{:>width$}  {:20}{:24}{:24}{other}", "", "ns a page", "times the base", "of the limit");
+            let other = if figure.threads > 1 {
+                "times one thread"
+            } else {
+                ""
+            };
+            let head = format!(
+                "{:width$}  {:25}{:23}{:23}{other}",
+                "", "ns a page", "times the base", "of the limit"
+            );
             text += &format!("\n{title}, {} rounds\n{}\n", figure.rounds, head.trim_end());
         }
-        text += &line(figure, width);
+        let number = run.patches.iter().position(|patch| *patch == figure.step);
+        let step = number.map_or_else(
+            || figure.step.clone(),
+            |number| format!("{} {}", number + 1, figure.step),
+        );
+        text += &line(figure, &step, width);
     }
     text
 }
-
-const LABEL: &str = "base";
 
 fn head(run: &Run) -> String {
     let machine = &run.machine;
@@ -41,7 +58,11 @@ fn head(run: &Run) -> String {
         run.compiler,
         machine.cpu,
         machine.cpus,
-        if machine.virtual_machine { " (virtual machine)" } else { "" },
+        if machine.virtual_machine {
+            " (virtual machine)"
+        } else {
+            ""
+        },
         machine.memory_gib,
         machine.huge_pages,
         machine.kernel,
@@ -54,7 +75,12 @@ fn head(run: &Run) -> String {
 /// What a setting is about.
 #[must_use]
 pub fn setting_title(setting: &Setting) -> String {
-    title(setting.memory, setting.pages, setting.order, &setting.threads)
+    title(
+        setting.memory,
+        setting.pages,
+        setting.order,
+        &setting.threads,
+    )
 }
 
 fn title(memory: Memory, pages: u64, order: u32, threads: &[u32]) -> String {
@@ -76,16 +102,19 @@ fn title(memory: Memory, pages: u64, order: u32, threads: &[u32]) -> String {
     format!("{pages}, {memory}, {threads}")
 }
 
-fn line(figure: &Figure, width: usize) -> String {
-    let remark = if is_slower(figure) { "  slower than the base" } else { "" };
+fn line(figure: &Figure, step: &str, width: usize) -> String {
+    let remark = if is_slower(figure) {
+        "  slower than the base"
+    } else {
+        ""
+    };
     let disturbed = match figure.disturbed {
         0 => String::new(),
         rounds => format!("  disturbed in {rounds} rounds"),
     };
     let one = figure.times_one_thread.map(shown).unwrap_or_default();
     let cells = format!(
-        "{:>width$}  {:20}{:24}{:24}{one}",
-        figure.step,
+        "{step:width$}  {:25}{:23}{:23}{one}",
         shown(figure.ns),
         shown(figure.times_base),
         shown(figure.of_limit),
@@ -101,4 +130,36 @@ fn is_slower(figure: &Figure) -> bool {
 fn shown(spread: Spread) -> String {
     let Spread { low, median, high } = spread;
     format!("{median:.3} ({low:.2} to {high:.2})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::planted;
+    use super::*;
+
+    #[test]
+    fn a_step_that_is_behind_the_base_in_every_round_is_marked() {
+        let mut performance = planted();
+        performance.figures[2].times_base = Spread {
+            low: 0.9,
+            median: 0.95,
+            high: 0.99,
+        };
+        performance.figures[3].times_base = Spread {
+            low: 0.9,
+            median: 0.95,
+            high: 1.01,
+        };
+        let text = text(&performance);
+        let marked: Vec<_> = text
+            .lines()
+            .filter(|line| line.ends_with("slower than the base"))
+            .collect();
+        assert_eq!(marked.len(), 1, "{text}");
+        assert!(marked[0].starts_with("2 head-template"), "{text}");
+        assert!(
+            text.contains("1.900 (1.86 to 1.92)  disturbed in 1 rounds"),
+            "{text}"
+        );
+    }
 }

@@ -9,7 +9,9 @@ use super::check::lab_directory;
 use super::regen::applied;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::bench::record::{self, Performance, Run};
-use crate::bench::{Machine, Measured, Memory, Plan, Setting, Step, load, measure, plot, table, work};
+use crate::bench::{
+    Machine, Measured, Memory, Plan, Setting, Step, load, measure, plot, table, work,
+};
 use crate::error::{Exit, Refusal};
 use crate::gate::settings::{Configuration, Settings};
 use crate::gate::{Event, Native, Subject, Unfit, build_native, harness_directory};
@@ -31,19 +33,34 @@ pub(super) struct Args {
     #[command(flatten)]
     series: SeriesArgs,
     /// Sizes of the device, in pages
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "26214400")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "26214400"
+    )]
     pages: Vec<u64>,
     /// How often everything runs
     #[arg(long, value_name = "N", default_value = "11")]
     rounds: u32,
     /// Orders of compound pages; 0 is single pages
-    #[arg(long = "order", value_name = "N", value_delimiter = ',', default_value = "0,9,18")]
+    #[arg(
+        long = "order",
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "0,9,18"
+    )]
     orders: Vec<u32>,
     /// Numbers of threads that share the pages
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     threads: Vec<u32>,
     /// What the memory was before
-    #[arg(long, value_name = "STATE", value_delimiter = ',', default_value = "touched,first-touch")]
+    #[arg(
+        long,
+        value_name = "STATE",
+        value_delimiter = ',',
+        default_value = "touched,first-touch"
+    )]
     memory: Vec<Memory>,
     /// The configuration of `[check]` to build [default: the first that can run on this machine]
     #[arg(long, value_name = "NAME")]
@@ -78,7 +95,14 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let native = build(&subject, &lab, configuration, ui)?;
     let measured = watch(&native, &plan, &subject, ui)?;
 
-    let run = args.describe(&recipe, &series, &settings, configuration, &native, &measured)?;
+    let run = args.describe(
+        &recipe,
+        &series,
+        &settings,
+        configuration,
+        &native,
+        &measured,
+    )?;
     let performance = Performance::new(run, measured.figures);
     args.print(&performance, ui)?;
     if measured.interrupted {
@@ -110,11 +134,22 @@ fn configuration<'a>(settings: &'a Settings, name: Option<&str>) -> Result<&'a C
     let names: Vec<_> = fits.iter().map(|it| format!("`{}`", it.name)).collect();
     found.copied().ok_or_else(|| {
         let message = match name {
-            Some(name) => format!("no configuration `{}` runs on this machine ({arch})", shown_text(name.as_bytes())),
+            Some(name) => format!(
+                "no configuration `{}` runs on this machine ({arch})",
+                shown_text(name.as_bytes())
+            ),
             None => format!("no configuration of the series runs on this machine ({arch})"),
         };
-        let names = if names.is_empty() { "none does".to_owned() } else { names.join(", ") };
-        Refusal::usage(message).hint(format!("it takes one with `equality = true` in `[check]`: {names}")).into()
+        let names = if names.is_empty() {
+            "none does".to_owned()
+        } else {
+            names.join(", ")
+        };
+        Refusal::usage(message)
+            .hint(format!(
+                "it takes one with `equality = true` in `[check]`: {names}"
+            ))
+            .into()
     })
 }
 
@@ -132,8 +167,18 @@ fn anybody(recipe: &Recipe, time: i64) -> Options {
     }
 }
 
-fn subject(repo: &Repo, series: &Series, recipe: &Recipe, settings: Settings, lab: &Lab) -> Result<Subject> {
-    let patches = series.patches.iter().map(|patch| (patch.name.clone(), patch.commit.id)).collect();
+fn subject(
+    repo: &Repo,
+    series: &Series,
+    recipe: &Recipe,
+    settings: Settings,
+    lab: &Lab,
+) -> Result<Subject> {
+    let patches = series
+        .patches
+        .iter()
+        .map(|patch| (patch.name.clone(), patch.commit.id))
+        .collect();
     let mut subject = Subject::new(repo, series.base.clone(), patches, Vec::new(), settings)?;
     if let Some(equality) = &subject.settings.equality {
         subject.harness = Some(harness_directory(lab, Path::new(&recipe.origin), equality)?);
@@ -142,16 +187,33 @@ fn subject(repo: &Repo, series: &Series, recipe: &Recipe, settings: Settings, la
 }
 
 fn build(subject: &Subject, lab: &Lab, configuration: &Configuration, ui: Ui) -> Result<Native> {
+    let patches = subject.patches.len();
+    ui.status(&format!(
+        "building the object of the base and after each of {patches} patches ({})",
+        configuration.name
+    ));
     let board = ui.board();
     let built = build_native(subject, lab, configuration, &|event| match event {
-        Event::Step { task, what, done, total } => board.step(task, what, done, total),
+        Event::Step {
+            task,
+            what,
+            done,
+            total,
+        } => board.step(task, what, done, total),
         Event::End { task } => board.end(task),
         Event::Found(_) => {}
     })?;
     drop(board);
     match built {
         Ok(native) => {
-            ui.status(&format!("built; {} comparisons with the base, all equal", native.comparisons));
+            let equal = native.comparisons;
+            ui.status(&format!(
+                "built; {equal} comparisons with the base, all equal"
+            ));
+            ui.status(&format!(
+                "objects: p0 to p{patches} in {}",
+                native.objects.display()
+            ));
             Ok(native)
         }
         Err(unfit) => Err(refused(subject, unfit).into()),
@@ -163,7 +225,9 @@ fn refused(subject: &Subject, unfit: Unfit) -> Refusal {
     let mut details = unfit.lines;
     details.truncate(20);
     details.extend(unfit.log.map(|log| format!("log: {}", log.display())));
-    let patch = unfit.patch.and_then(|number| Some((number, subject.patches.get(number - 1)?)));
+    let patch = unfit
+        .patch
+        .and_then(|number| Some((number, subject.patches.get(number - 1)?)));
     let Some((number, patch)) = patch else {
         return Refusal::tool(format!("nothing was measured: {}", unfit.reason))
             .details(details)
@@ -182,17 +246,31 @@ fn watch(native: &Native, plan: &[Setting], subject: &Subject, ui: Ui) -> Result
     #[expect(clippy::cast_precision_loss, reason = "few processors")]
     let busy = load > machine.cpus as f64 / 2.0;
     if busy {
-        ui.warning(&format!("the machine is busy, load {load:.1} on {} CPUs: figures will spread", machine.cpus));
+        ui.warning(&format!(
+            "the machine is busy, load {load:.1} on {} CPUs: figures will spread",
+            machine.cpus
+        ));
     }
-    let patches: Vec<_> = subject.patches.iter().map(|patch| patch.name.clone()).collect();
+    let patches: Vec<_> = subject
+        .patches
+        .iter()
+        .map(|patch| patch.name.clone())
+        .collect();
     let mut bar = ui.progress("measuring", work(plan, patches.len()));
     let mut said = None;
     measure(native, plan, &patches, &mut |step: &Step<'_>| {
         if said != Some(step.number) {
             said = Some(step.number);
-            let left = step.left.map(|left| format!(", about {} left", duration(left))).unwrap_or_default();
+            let left = step
+                .left
+                .map(|left| format!(", about {} left", duration(left)))
+                .unwrap_or_default();
             let title = table::setting_title(step.setting);
-            ui.status(&format!("{} of {}: {title}{left}", step.number + 1, step.settings));
+            ui.status(&format!(
+                "{} of {}: {title}{left}",
+                step.number + 1,
+                step.settings
+            ));
         }
         bar.set(step.done);
     })
@@ -229,7 +307,11 @@ impl Args {
         Ok(Run {
             date: record::today()?,
             series: recipe.series.name.clone(),
-            patches: series.patches.iter().map(|patch| patch.name.clone()).collect(),
+            patches: series
+                .patches
+                .iter()
+                .map(|patch| patch.name.clone())
+                .collect(),
             code: recipe.code_digest(),
             release: series.release.clone(),
             tree: series.base.tree_id.to_string(),
@@ -260,7 +342,9 @@ impl Args {
                 write_whole(file, svg.as_bytes())?;
                 ui.status(&format!("drew {}", file.display()));
             }
-            None => ui.warning("nothing to draw: the picture is of memory that was touched, and one thread"),
+            None => ui.warning(
+                "nothing to draw: the picture is of memory that was touched, and one thread",
+            ),
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::gate::settings::Settings;
 use super::select::SeriesArgs;
 use crate::doctor::examine;
 use crate::error::Exit;
+use crate::gate::settings::Settings;
 use crate::ui::Ui;
 
 /// Show which outside tools the gates of a series need, which are there, and what each missing one would enable.

@@ -192,7 +192,10 @@ impl Settings {
             return Ok(Self::default());
         };
         let settings: Self = table.try_into().with_context(|| {
-            Refusal::usage(format!("`[check]` in {}/series.toml is wrong", recipe.origin))
+            Refusal::usage(format!(
+                "`[check]` in {}/series.toml is wrong",
+                recipe.origin
+            ))
         })?;
         settings.validate()?;
         Ok(settings)

@@ -17,7 +17,10 @@ impl Recipe {
         let sources = self.sources.iter().flat_map(|(path, text)| {
             let mut table: toml::Table = text.parse().unwrap_or_default();
             table.retain(|key, _| KEYS.contains(&key));
-            [path.clone().into_bytes(), serde_json::to_vec(&table).unwrap_or_default()]
+            [
+                path.clone().into_bytes(),
+                serde_json::to_vec(&table).unwrap_or_default(),
+            ]
         });
         let templates = self
             .templates
@@ -35,7 +38,10 @@ pub fn digest(parts: impl IntoIterator<Item = Vec<u8>>) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part.as_bytes());
     }
-    digest.finalize()[..20].iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.finalize()[..20]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -54,7 +60,11 @@ mod tests {
     }
 
     fn edit_source(recipe: &mut Recipe, path: &str, from: &str, to: &str) {
-        let source = recipe.sources.iter_mut().find(|(name, _)| name == path).expect("a source");
+        let source = recipe
+            .sources
+            .iter_mut()
+            .find(|(name, _)| name == path)
+            .expect("a source");
         assert!(source.1.contains(from), "`{from}` in {path}");
         source.1 = source.1.replacen(from, to, 1);
     }
@@ -63,10 +73,25 @@ mod tests {
     fn templates_edits_and_functions_count() {
         let own = recipe().code_digest();
         let template = with(|it| {
-            it.templates.insert("page-copy.c".to_owned(), "x".to_owned());
+            it.templates
+                .insert("page-copy.c".to_owned(), "x".to_owned());
         });
-        let edit = with(|it| edit_source(it, "0002-head-template/patch.toml", "bool use_template;", "int use_template;"));
-        let function = with(|it| edit_source(it, "series.toml", "set_page_count(page, 0);", "set_page_count(page, 1);"));
+        let edit = with(|it| {
+            edit_source(
+                it,
+                "0002-head-template/patch.toml",
+                "bool use_template;",
+                "int use_template;",
+            )
+        });
+        let function = with(|it| {
+            edit_source(
+                it,
+                "series.toml",
+                "set_page_count(page, 0);",
+                "set_page_count(page, 1);",
+            )
+        });
         let order = with(|it| edit_source(it, "series.toml", "\"0001-factor-helpers\", ", ""));
         for other in [template, edit, function, order] {
             assert_ne!(own, other);
@@ -78,8 +103,22 @@ mod tests {
         let own = recipe().code_digest();
         let message = with(|it| it.patches[0].message.push('x'));
         let title = with(|it| edit_source(it, "series.toml", "title = \"mm:", "title = \"mm2:"));
-        let comment = with(|it| edit_source(it, "0002-head-template/patch.toml", "\n[[edit]]", "\n\n# words\n[[edit]]"));
-        let inputs = with(|it| edit_source(it, "0002-head-template/patch.toml", "[inputs]", "[inputs]\nmore = true"));
+        let comment = with(|it| {
+            edit_source(
+                it,
+                "0002-head-template/patch.toml",
+                "\n[[edit]]",
+                "\n\n# words\n[[edit]]",
+            )
+        });
+        let inputs = with(|it| {
+            edit_source(
+                it,
+                "0002-head-template/patch.toml",
+                "[inputs]",
+                "[inputs]\nmore = true",
+            )
+        });
         assert_eq!([&message, &title, &comment, &inputs], [&own; 4]);
     }
 

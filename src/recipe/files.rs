@@ -89,6 +89,14 @@ impl Files {
         Ok(Some((label, text)))
     }
 
+    /// The directory of the series; `None` is this binary.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::Disk { series, .. } => Some(series.clone()),
+            Self::Embedded { .. } => None,
+        }
+    }
+
     /// What errors call a file.
     fn label(&self, path: &str) -> String {
         match self {

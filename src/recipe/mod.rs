@@ -24,6 +24,8 @@ pub use files::embedded;
 pub struct Recipe {
     /// Where it was read from, for a person.
     pub origin: String,
+    /// The directory it was read from; `None` is this binary.
+    pub directory: Option<std::path::PathBuf>,
     /// `series.toml`.
     pub series: SeriesSpec,
     /// The facts to probe.

@@ -167,6 +167,7 @@ impl Reader {
             .map(|name| self.patch(name.get_ref(), &at(name.span()), &mut sources))
             .collect::<Result<Vec<_>>>()?;
         let recipe = Recipe {
+            directory: self.files.directory(),
             origin: label
                 .trim_end_matches("series.toml")
                 .trim_end_matches('/')

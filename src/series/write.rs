@@ -179,7 +179,9 @@ impl Writer<'_> {
         let patches = &self.recipe.patches;
         let index = patches.iter().position(|patch| patch.place == *place);
         let performance = self.performance.as_deref();
-        performance.map_or_else(String::new, |it| letter::text(it, index.map(|index| index + 1)))
+        performance.map_or_else(String::new, |it| {
+            letter::text(it, index.map(|index| index + 1))
+        })
     }
 
     fn captures_of(&self, function: &str, part: &str) -> Vec<String> {

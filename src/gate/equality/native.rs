@@ -30,6 +30,8 @@ pub struct Native {
     pub command: Vec<String>,
     /// Comparisons that were made, all of them equal.
     pub comparisons: u64,
+    /// Where the objects are kept: `p0` is the base's, `p1` the one after the first patch.
+    pub objects: PathBuf,
     /// Where logs go.
     pub run_directory: PathBuf,
 }
@@ -68,9 +70,11 @@ pub fn build(
     observer: &(dyn Fn(Event<'_>) + Sync),
 ) -> Step<Native> {
     if let Some((names, packages)) = missing(&configuration.tools()) {
-        return Ok(Err(Unfit::plain(format!("not installed: {}", names.join(", "))).lines(vec![
-            format!("apt-get install {}", packages.join(" ")),
-        ])));
+        return Ok(Err(Unfit::plain(format!(
+            "not installed: {}",
+            names.join(", ")
+        ))
+        .lines(vec![format!("apt-get install {}", packages.join(" "))])));
     }
     let options = Options {
         gates: vec![Name::Equality],
@@ -87,7 +91,8 @@ pub fn build(
         bench: &bench,
         configuration,
     };
-    if builder.harness.manifest.bench.is_empty() || builder.harness.manifest.verify_bench.is_empty() {
+    if builder.harness.manifest.bench.is_empty() || builder.harness.manifest.verify_bench.is_empty()
+    {
         return Ok(Err(Unfit::plain(
             "the harness does not say how to measure (`bench` and `verify-bench` in `harness.toml`)",
         )));
@@ -104,6 +109,7 @@ pub fn build(
         arguments,
         command,
         comparisons,
+        objects: bench.dir.objects().with_file_name(""),
         run_directory: context.run.clone(),
         dir: bench.dir,
     }))
@@ -158,15 +164,25 @@ impl Builder<'_, '_> {
     fn objects(&self) -> Step<()> {
         let context = self.bench.context;
         let subject = context.subject;
-        let states = [&subject.base_files].into_iter().chain(subject.patches.iter().map(|patch| &patch.files));
+        let states = [&subject.base_files]
+            .into_iter()
+            .chain(subject.patches.iter().map(|patch| &patch.files));
         let total = subject.patches.len() as u64 + 1;
         for (number, files) in states.enumerate() {
-            let what = if number == 0 { "building the base".to_owned() } else { format!("building patch {number}") };
+            let what = if number == 0 {
+                "building the base".to_owned()
+            } else {
+                format!("building patch {number}")
+            };
             context.step(&self.configuration.name, &what, number as u64, total);
             self.bench.dir.put(files)?;
             if let Err(trouble) = keep(self.bench, self.configuration, number)? {
                 let patch = (number > 0).then_some(number);
-                let what = if number == 0 { "the base does not build" } else { "it does not build" };
+                let what = if number == 0 {
+                    "the base does not build"
+                } else {
+                    "it does not build"
+                };
                 return Ok(Err(Unfit::of(trouble, what, patch)));
             }
         }
@@ -183,8 +199,17 @@ impl Builder<'_, '_> {
         let variants: Vec<_> = [self.variant(0)].into_iter().chain(planted).collect();
         let program = step!(self.link(&variants, "bench-faults"));
         let said = self.say(&program, &manifest.verify_faults, "faults")?;
-        let seen: BTreeSet<_> = said.differing.iter().map(|(name, _)| name.as_str()).collect();
-        let missed: Vec<_> = manifest.faults.iter().filter(|name| !seen.contains(name.as_str())).cloned().collect();
+        let seen: BTreeSet<_> = said
+            .differing
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let missed: Vec<_> = manifest
+            .faults
+            .iter()
+            .filter(|name| !seen.contains(name.as_str()))
+            .cloned()
+            .collect();
         if missed.is_empty() {
             return Ok(Ok(()));
         }
@@ -204,7 +229,12 @@ impl Builder<'_, '_> {
     fn compare(&self, program: &std::path::Path) -> Step<u64> {
         let context = self.bench.context;
         let total = context.subject.patches.len() as u64 + 1;
-        context.step(&self.configuration.name, "comparing what they write", total, total);
+        context.step(
+            &self.configuration.name,
+            "comparing what they write",
+            total,
+            total,
+        );
         let said = self.say(program, &self.harness.manifest.verify_bench, "compare")?;
         let outcome = judge(Outcome::new(Name::Equality), &said);
         if outcome.status == Status::Pass {
@@ -213,7 +243,11 @@ impl Builder<'_, '_> {
         let name = said.differing.first().map(|(name, _)| name.as_str());
         let patch = name.and_then(|name| name.strip_prefix('p')?.parse().ok());
         Ok(Err(Unfit {
-            patch: if patch.is_some() { patch } else { step!(self.blame()) },
+            patch: if patch.is_some() {
+                patch
+            } else {
+                step!(self.blame())
+            },
             reason: outcome.reason,
             lines: outcome.lines,
             log: Some(self.log("compare")),
@@ -237,31 +271,64 @@ impl Builder<'_, '_> {
     }
 
     fn variant(&self, number: usize) -> Variant {
-        let object = flat(&self.bench.context.subject.settings.equality.as_ref().map_or("", |it| &it.object));
+        let object = flat(
+            &self
+                .bench
+                .context
+                .subject
+                .settings
+                .equality
+                .as_ref()
+                .map_or("", |it| &it.object),
+        );
         Variant {
-            name: if number == 0 { "base".to_owned() } else { format!("p{number}") },
+            name: if number == 0 {
+                "base".to_owned()
+            } else {
+                format!("p{number}")
+            },
             object: Some(self.bench.dir.kept(number).join(object)),
         }
     }
 
     fn link(&self, variants: &[Variant], name: &str) -> Step<PathBuf> {
         let work = work_dir(self.bench, 0, name)?;
-        let linked = self.harness.link(self.bench, self.configuration, spec(self.bench)?, variants, &work)?;
+        let linked = self.harness.link(
+            self.bench,
+            self.configuration,
+            spec(self.bench)?,
+            variants,
+            &work,
+        )?;
         Ok(linked.map_err(|trouble| Unfit::of(trouble, "cannot run the objects", None)))
     }
 
     fn say(&self, program: &std::path::Path, args: &[String], name: &str) -> Result<Said> {
-        say(self.bench, self.configuration, program, args, &self.log(name))
+        say(
+            self.bench,
+            self.configuration,
+            program,
+            args,
+            &self.log(name),
+        )
     }
 
     fn log(&self, name: &str) -> PathBuf {
-        self.bench.context.log(&format!("{}-bench-{name}", self.configuration.name))
+        self.bench
+            .context
+            .log(&format!("{}-bench-{name}", self.configuration.name))
     }
 
     /// The command that kbuild has saved.
     fn command(&self) -> Result<Vec<String>> {
-        let saved = self.bench.dir.objects().join(harness::saved_command(&spec(self.bench)?.object));
-        let text = fs::read_to_string(&saved).with_context(|| format!("kbuild left no `{}`", saved.display()))?;
-        harness::words(&text).with_context(|| format!("cannot read the command in `{}`", saved.display()))
+        let saved = self
+            .bench
+            .dir
+            .objects()
+            .join(harness::saved_command(&spec(self.bench)?.object));
+        let text = fs::read_to_string(&saved)
+            .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
+        harness::words(&text)
+            .with_context(|| format!("cannot read the command in `{}`", saved.display()))
     }
 }
