@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let native = build(&subject, &lab, configuration, ui)?;
     let measured = watch(&native, &plan, &subject, ui)?;
 
-    let run = args.describe(
+    let run = describe(
         &recipe,
         &series,
         &settings,
@@ -294,40 +294,6 @@ impl Args {
         }
     }
 
-    fn describe(
-        &self,
-        recipe: &Recipe,
-        series: &Series,
-        settings: &Settings,
-        configuration: &Configuration,
-        native: &Native,
-        measured: &Measured,
-    ) -> Result<Run> {
-        let equality = settings.equality.as_ref();
-        Ok(Run {
-            date: record::today()?,
-            series: recipe.series.name.clone(),
-            patches: series
-                .patches
-                .iter()
-                .map(|patch| patch.name.clone())
-                .collect(),
-            code: recipe.code_digest(),
-            release: series.release.clone(),
-            tree: series.base.tree_id.to_string(),
-            object: equality.map(|it| it.object.clone()).unwrap_or_default(),
-            entry: equality.map(|it| it.entry.clone()).unwrap_or_default(),
-            configuration: configuration.name.clone(),
-            options: record::options_digest(settings, configuration),
-            compiler: record::compiler(&native.compiler),
-            kconfig: record::kconfig(settings, configuration),
-            flags: record::flags(&native.command),
-            machine: Machine::this(),
-            load: measured.load,
-            comparisons: native.comparisons,
-        })
-    }
-
     fn print(&self, performance: &Performance, ui: Ui) -> Result<()> {
         if self.json {
             ui.data(performance.lines()?.as_bytes())?;
@@ -348,4 +314,38 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// What it was measured on.
+fn describe(
+    recipe: &Recipe,
+    series: &Series,
+    settings: &Settings,
+    configuration: &Configuration,
+    native: &Native,
+    measured: &Measured,
+) -> Result<Run> {
+    let equality = settings.equality.as_ref();
+    Ok(Run {
+        date: record::today()?,
+        series: recipe.series.name.clone(),
+        patches: series
+            .patches
+            .iter()
+            .map(|patch| patch.name.clone())
+            .collect(),
+        code: recipe.code_digest(),
+        release: series.release.clone(),
+        tree: series.base.tree_id.to_string(),
+        object: equality.map(|it| it.object.clone()).unwrap_or_default(),
+        entry: equality.map(|it| it.entry.clone()).unwrap_or_default(),
+        configuration: configuration.name.clone(),
+        options: record::options_digest(settings, configuration),
+        compiler: record::compiler(&native.compiler),
+        kconfig: record::kconfig(settings, configuration),
+        flags: record::flags(&native.command),
+        machine: Machine::this(),
+        load: measured.load,
+        comparisons: native.comparisons,
+    })
 }
