@@ -3,6 +3,10 @@
 mod bases;
 mod bench;
 mod diff;
+mod drift;
 mod gate;
+mod gate_kernel;
 mod mail;
+mod oracle;
 mod scratch;
+mod support;

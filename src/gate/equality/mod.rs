@@ -26,7 +26,7 @@ pub use harness::directory as harness_directory;
 pub use native::{Native, Unfit, build as build_native};
 
 /// Longer than a run takes under an emulator.
-const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What a run of a harness said.
 struct Said {
