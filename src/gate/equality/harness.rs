@@ -55,9 +55,9 @@ pub(super) struct Manifest {
     /// Arguments that make it time all variants; empty is a harness that cannot.
     #[serde(default)]
     pub(super) bench: Vec<String>,
-    /// Arguments that make it compare them before that.
+    /// Arguments of the runs that compare them before that.
     #[serde(default)]
-    pub(super) verify_bench: Vec<String>,
+    pub(super) verify_bench: Vec<Vec<String>>,
 }
 
 /// A harness found in a directory.
