@@ -223,7 +223,7 @@ fn build(subject: &Subject, lab: &Lab, configuration: &Configuration, ui: Ui) ->
 /// A patch that does not do is a failed check (exit 1), everything else is the machine's or the base's fault (exit 4).
 fn refused(subject: &Subject, unfit: Unfit) -> Refusal {
     let mut details = unfit.lines;
-    details.truncate(20);
+    details.truncate(5);
     details.extend(unfit.log.map(|log| format!("log: {}", log.display())));
     let patch = unfit
         .patch

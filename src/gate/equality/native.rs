@@ -235,34 +235,39 @@ impl Builder<'_, '_> {
             total,
             total,
         );
-        let said = self.say(program, &self.harness.manifest.verify_bench, "compare")?;
-        let outcome = judge(Outcome::new(Name::Equality), &said);
-        if outcome.status == Status::Pass {
-            return Ok(Ok(said.checks));
+        let mut comparisons = 0;
+        for args in &self.harness.manifest.verify_bench {
+            let said = self.say(program, args, "compare")?;
+            let outcome = judge(Outcome::new(Name::Equality), &said);
+            if outcome.status == Status::Pass {
+                comparisons += said.checks;
+                continue;
+            }
+            let name = said.differing.first().map(|(name, _)| name.as_str());
+            let patch = name.and_then(|name| name.strip_prefix('p')?.parse().ok());
+            return Ok(Err(Unfit {
+                patch: if patch.is_some() {
+                    patch
+                } else {
+                    step!(self.blame(args))
+                },
+                reason: outcome.reason,
+                lines: outcome.lines,
+                log: Some(self.log("compare")),
+            }));
         }
-        let name = said.differing.first().map(|(name, _)| name.as_str());
-        let patch = name.and_then(|name| name.strip_prefix('p')?.parse().ok());
-        Ok(Err(Unfit {
-            patch: if patch.is_some() {
-                patch
-            } else {
-                step!(self.blame())
-            },
-            reason: outcome.reason,
-            lines: outcome.lines,
-            log: Some(self.log("compare")),
-        }))
+        Ok(Ok(comparisons))
     }
 
     /// The first patch whose object crashes or hangs: each is run alone with the base, the base first of all.
-    fn blame(&self) -> Step<Option<usize>> {
+    fn blame(&self, args: &[String]) -> Step<Option<usize>> {
         for number in 0..=self.bench.context.subject.patches.len() {
             let mut suspect = self.variant(number);
             if number == 0 {
                 "again".clone_into(&mut suspect.name);
             }
             let program = step!(self.link(&[self.variant(0), suspect], "bench-blame"));
-            let said = self.say(&program, &self.harness.manifest.verify_bench, "blame")?;
+            let said = self.say(&program, args, "blame")?;
             if judge(Outcome::new(Name::Equality), &said).status != Status::Pass {
                 return Ok(Ok((number > 0).then_some(number)));
             }
