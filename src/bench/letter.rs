@@ -13,6 +13,9 @@ const LABEL: usize = 10;
 /// Orders beside each other in one table.
 const COLUMNS: usize = 3;
 
+/// Figures that spread further say too little about code: nobody is told them in a letter.
+const NOISE: f64 = 0.25;
+
 /// A table: what belongs on one sheet, in columns by order.
 struct Sheet<'a> {
     memory: Memory,
@@ -26,8 +29,9 @@ struct Sheet<'a> {
 #[must_use]
 pub fn text(performance: &Performance, number: Option<usize>) -> String {
     let mut sheets = sheets(&performance.figures);
+    sheets.retain(|sheet| sheet.noise() <= NOISE);
     if number.is_some() {
-        sheets.retain(|sheet| sheet.memory == Memory::Touched && sheet.threads == 1);
+        sheets.retain(Sheet::is_main);
         sheets.truncate(1);
     }
     let steps = steps(performance, number);
@@ -47,6 +51,38 @@ pub fn text(performance: &Performance, number: Option<usize>) -> String {
     }
     blocks.push(wrapped(&how(performance, &shown)));
     blocks.join("\n\n")
+}
+
+/// Why there is nothing to show in the message of a patch, if so: there, the largest memmap that was touched before is shown.
+#[must_use]
+pub fn unfit(performance: &Performance) -> Option<String> {
+    let sheets = sheets(&performance.figures);
+    let main = sheets.iter().find(|sheet| sheet.is_main());
+    let Some(main) = main else {
+        return Some(
+            "nothing was measured on memory that was touched before, with one thread".to_owned(),
+        );
+    };
+    (main.noise() > NOISE).then(|| {
+        format!(
+            "a figure spreads by {:.0} %, {:.0} % are allowed; measure again on a machine that does nothing else",
+            main.noise() * 100.0,
+            NOISE * 100.0
+        )
+    })
+}
+
+impl Sheet<'_> {
+    /// Whether it is of the kind that a patch's message shows.
+    fn is_main(&self) -> bool {
+        self.memory == Memory::Touched && self.threads == 1
+    }
+
+    /// How far the figure that spreads most is from its median.
+    fn noise(&self) -> f64 {
+        let relative = self.figures.iter().map(|figure| figure.ns.relative());
+        relative.fold(0.0, f64::max)
+    }
 }
 
 /// The steps to show: the base, the patches up to `number`, the limit.
@@ -276,6 +312,22 @@ mod tests {
         let text = text(&performance, Some(4));
         assert_eq!(text.matches("  patch 4 ").count(), 2, "{text}");
         assert!(text.lines().all(|line| line.len() <= 72), "{text}");
+    }
+
+    #[test]
+    fn a_table_that_spreads_too_far_is_left_out_whole() {
+        let mut performance = planted();
+        assert_eq!(unfit(&performance), None);
+        let first = performance
+            .figures
+            .iter()
+            .position(|it| it.memory == Memory::FirstTouch);
+        performance.figures[first.expect("a figure")].ns.high = 12.0 * 1.3;
+        assert!(!text(&performance, None).contains("first touch"));
+        assert_eq!(unfit(&performance), None);
+        performance.figures[1].ns.high = 12.0 * 1.3;
+        assert!(unfit(&performance).expect("noise").contains("30 %"));
+        assert_eq!(text(&performance, Some(4)), "");
     }
 
     #[test]

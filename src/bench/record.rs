@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::machine::plain;
 use super::stats::Spread;
-use super::{BASE, Figure, LIMIT, Load, Machine};
+use super::{BASE, Figure, LIMIT, Load, Machine, letter};
 use crate::error::Refusal;
 use crate::gate::compiler_version;
 use crate::gate::settings::{Configuration, Settings};
@@ -79,9 +79,9 @@ pub struct Run {
 pub enum Standing {
     /// There is none.
     None,
-    /// It says nothing about this: the reason.
-    Stale(String),
-    /// It was measured on exactly this.
+    /// It says nothing about this, or too little: the whole warning.
+    Unfit(String),
+    /// It was measured on exactly this, and says something.
     Current(Box<Performance>),
 }
 
@@ -254,14 +254,16 @@ pub fn standing(recipe: &Recipe, base: &Base, release: &str) -> Result<Standing>
         return Ok(Standing::None);
     };
     let performance = Performance::parse(label, text)?;
-    Ok(
-        match performance.stale(recipe, base, release, compiler_version) {
-            Some(reason) => Standing::Stale(format!(
-                "`{label}` is stale, so no performance table is written: {reason}"
-            )),
-            None => Standing::Current(Box::new(performance)),
-        },
-    )
+    if let Some(reason) = performance.stale(recipe, base, release, compiler_version) {
+        let message = format!("`{label}` is stale, so no performance table is written: {reason}");
+        return Ok(Standing::Unfit(message));
+    }
+    if let Some(reason) = letter::unfit(&performance) {
+        let message =
+            format!("`{label}` is too noisy, so no performance table is written: {reason}");
+        return Ok(Standing::Unfit(message));
+    }
+    Ok(Standing::Current(Box::new(performance)))
 }
 
 /// Where the result of a series is stored (exit 2 where there is no such place).

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::check::lab_directory;
 use super::regen::applied;
 use super::select::{BaseArgs, SeriesArgs};
+use crate::bench::letter;
 use crate::bench::record::{self, Performance, Run};
 use crate::bench::{
     Machine, Measured, Memory, Plan, Setting, Step, load, measure, plot, table, work,
@@ -115,6 +116,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     if args.record {
         let file = performance.store(&recipe)?;
         ui.status(&format!("recorded in {}", file.display()));
+        if let Some(reason) = letter::unfit(&performance) {
+            ui.warning(&format!("the letters will not show it: {reason}"));
+        }
     }
     Ok(Exit::Done)
 }

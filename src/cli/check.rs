@@ -81,8 +81,8 @@ fn regenerated(
             return Ok(None);
         }
     };
-    if let Some(reason) = &series.stale {
-        ui.warning(reason);
+    if let Some(warning) = &series.unfit_performance {
+        ui.warning(warning);
     }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
     let first = usize::from(letters.cover.is_none());

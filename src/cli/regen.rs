@@ -91,8 +91,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.json, ui),
     };
-    if let Some(reason) = &series.stale {
-        ui.warning(reason);
+    if let Some(warning) = &series.unfit_performance {
+        ui.warning(warning);
     }
     let mails = args
         .letters

@@ -38,10 +38,12 @@ pub fn digest(parts: impl IntoIterator<Item = Vec<u8>>) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part.as_bytes());
     }
-    digest.finalize()[..20]
+    let bytes = digest.finalize();
+    let digits: Vec<_> = bytes[..20]
         .iter()
         .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .collect();
+    digits.concat()
 }
 
 #[cfg(test)]
@@ -82,7 +84,7 @@ mod tests {
                 "0002-head-template/patch.toml",
                 "bool use_template;",
                 "int use_template;",
-            )
+            );
         });
         let function = with(|it| {
             edit_source(
@@ -90,7 +92,7 @@ mod tests {
                 "series.toml",
                 "set_page_count(page, 0);",
                 "set_page_count(page, 1);",
-            )
+            );
         });
         let order = with(|it| edit_source(it, "series.toml", "\"0001-factor-helpers\", ", ""));
         for other in [template, edit, function, order] {
@@ -109,7 +111,7 @@ mod tests {
                 "0002-head-template/patch.toml",
                 "\n[[edit]]",
                 "\n\n# words\n[[edit]]",
-            )
+            );
         });
         let inputs = with(|it| {
             edit_source(
@@ -117,7 +119,7 @@ mod tests {
                 "0002-head-template/patch.toml",
                 "[inputs]",
                 "[inputs]\nmore = true",
-            )
+            );
         });
         assert_eq!([&message, &title, &comment, &inputs], [&own; 4]);
     }

@@ -47,8 +47,8 @@ pub struct Series {
     pub patches: Vec<Patch>,
     /// The cover letter's text.
     pub cover: String,
-    /// Why the recorded performance was left out, if it was.
-    pub stale: Option<String>,
+    /// What to warn of where the recorded performance was left out.
+    pub unfit_performance: Option<String>,
 }
 
 /// One regenerated patch.
@@ -93,9 +93,9 @@ pub fn regenerate(
         return Ok(Regenerated::Applied(what));
     }
     let survey = Survey::of(&mut tree, recipe)?;
-    let (performance, stale) = match record::standing(recipe, base, &survey.release)? {
+    let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
         Standing::None => (None, None),
-        Standing::Stale(reason) => (None, Some(reason)),
+        Standing::Unfit(warning) => (None, Some(warning)),
         Standing::Current(performance) => (Some(performance), None),
     };
     let writer = Writer {
@@ -125,6 +125,6 @@ pub fn regenerate(
         landings,
         patches,
         cover,
-        stale,
+        unfit_performance,
     })))
 }

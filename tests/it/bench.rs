@@ -147,7 +147,7 @@ extern const struct variant variants[];
 extern const unsigned int nr_variants;
 ";
 
-/// Planted: 10, 8, 4 and 3 ns a page; every round is slower than the one before. With 77 rounds it hangs in the fourth, with 78 it breaks off.
+/// Planted: 10, 8, 4 and 3 ns a page; every round is slower than the one before by a part of the first. With 77 rounds it hangs in the fourth, with 78 it breaks off.
 const MAIN: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	}
 	for (r = 0; r < rounds; r++)
 		for (v = 0; v <= nr_variants; v++) {
-			double ns = planted[v] * (r + 1) * pages * repeat;
+			double ns = planted[v] * (1 + r * SLOWER) * pages * repeat;
 			if (r == 3 && v == 1 && rounds == 77)
 				pause();
 			if (r == 3 && rounds == 78) {
@@ -226,7 +226,7 @@ impl Lab {
             ("harness/harness.toml", HARNESS),
             ("harness/side.c", &SIDE.replace("FAULT", "77")),
             ("harness/table.h", TABLE),
-            ("harness/main.c", MAIN),
+            ("harness/main.c", &MAIN.replace("SLOWER", "0.1")),
         ] {
             lab.write(path, text);
         }
@@ -382,7 +382,7 @@ fn planted_times_come_out_as_json_a_table_and_a_picture() {
             &two["times-base"]["median"],
             &two["of-limit"]["median"]
         ),
-        (&8.0.into(), &2.5.into(), &1.3333.into())
+        (&4.4.into(), &2.5.into(), &1.3333.into())
     );
     assert_eq!(
         (&two["rounds"], &two["memory"]),
@@ -393,7 +393,7 @@ fn planted_times_come_out_as_json_a_table_and_a_picture() {
 
     let table = lab.bench(&[]);
     assert!(table.out.contains("2 by-two"), "{}", table.out);
-    assert!(table.out.contains("8.000 (4.80 to 11.20)"), "{}", table.out);
+    assert!(table.out.contains("4.400 (4.08 to 4.72)"), "{}", table.out);
     assert!(!lab.record().exists(), "nothing is recorded unasked");
 }
 
@@ -408,10 +408,10 @@ fn the_letters_show_what_was_recorded_each_up_to_its_patch() {
     let row = |name: &str, ns: &str, ratio: &str| {
         format!("  {name:10}{ns:>12}{ratio:>8}{ns:>12}{ratio:>8}\n")
     };
-    let two = row("patch 2", "8.00", "2.50x");
+    let two = row("patch 2", "4.40", "2.50x");
     for (mail, shows_two) in mails.iter().zip([true, false, true]) {
-        assert!(mail.contains(&row("base", "20.00", "1.00x")), "{mail}");
-        assert!(mail.contains(&row("patch 1", "16.00", "1.25x")), "{mail}");
+        assert!(mail.contains(&row("base", "11.00", "1.00x")), "{mail}");
+        assert!(mail.contains(&row("patch 1", "8.80", "1.25x")), "{mail}");
         assert_eq!(mail.contains(&two), shows_two, "{mail}");
         assert!(
             mail.contains("fill() of mm/thing.o (gcc), Linux 6.99,"),
@@ -490,11 +490,35 @@ fn a_stale_record_is_warned_of_once_and_never_shown() {
 }
 
 #[test]
+fn a_noisy_record_is_warned_of_and_never_shown() {
+    let lab = Lab::new();
+    lab.write("harness/main.c", &MAIN.replace("SLOWER", "1.0"));
+    let said = lab.bench(&["--record"]);
+    assert_eq!(said.end, End::Code(0), "{said:?}");
+    assert!(
+        said.err
+            .contains("the letters will not show it: a figure spreads by 40 %"),
+        "{}",
+        said.err
+    );
+    let said = lab.regen();
+    assert_eq!(
+        (said.end, said.err.matches("warning:").count()),
+        (End::Code(0), 1),
+        "{said:?}"
+    );
+    assert!(
+        said.err.contains("too noisy") && !said.out.contains("Nanoseconds"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn a_record_that_was_edited_into_nonsense_is_refused() {
     let lab = recorded();
     let text = fs::read_to_string(lab.record()).expect("recorded");
     for wrong in [
-        text.replacen("8.0", "-8.0", 1),
+        text.replacen("8.8", "-8.8", 1),
         text.replacen("\"run\"", "\"ran\"", 1),
         "{}".to_owned(),
     ] {
@@ -666,7 +690,7 @@ fn an_interrupted_measurement_keeps_its_complete_rounds_and_records_nothing() {
         said.out
     );
     assert!(
-        said.out.contains("8.000 (4.80 to 11.20)") && !said.out.contains("compound"),
+        said.out.contains("4.400 (4.08 to 4.72)") && !said.out.contains("compound"),
         "{}",
         said.out
     );

@@ -277,8 +277,7 @@ impl Builder<'_, '_> {
 
     fn variant(&self, number: usize) -> Variant {
         let object = flat(
-            &self
-                .bench
+            self.bench
                 .context
                 .subject
                 .settings
