@@ -3,6 +3,7 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod bench;
 mod check;
 mod diff;
 mod doctor;
@@ -56,6 +57,8 @@ enum Command {
     Explain(explain::Args),
     /// Prove a series before it is sent
     Check(check::Args),
+    /// Measure what the series gains, and record it for its letters
+    Bench(bench::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
     /// Compare two versions of a series
@@ -99,6 +102,7 @@ impl Cli {
             Command::Facts(args) => facts::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
+            Command::Bench(args) => bench::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),

@@ -238,7 +238,7 @@ impl Trouble {
 
 impl<'a, 'b> Bench<'a, 'b> {
     /// The `O=` directory of a configuration, ready to build objects in; its lock is held from here on.
-    fn prepare(
+    pub(super) fn prepare(
         context: &'a Context<'b>,
         configuration: &Configuration,
     ) -> Result<Result<Self, Trouble>> {

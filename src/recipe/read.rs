@@ -15,6 +15,7 @@ use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
     Recipe, SeriesSpec, Spot, Target, Text, wrong,
 };
+use crate::bench::record;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
@@ -159,12 +160,14 @@ impl Reader {
             .into_iter()
             .map(|raw| function(raw, &label, &text))
             .collect::<Result<Vec<_>>>()?;
+        let mut sources = vec![("series.toml".to_owned(), text.clone())];
         let patches = file
             .patches
             .iter()
-            .map(|name| self.patch(name.get_ref(), &at(name.span())))
+            .map(|name| self.patch(name.get_ref(), &at(name.span()), &mut sources))
             .collect::<Result<Vec<_>>>()?;
         let recipe = Recipe {
+            directory: self.files.directory(),
             origin: label
                 .trim_end_matches("series.toml")
                 .trim_end_matches('/')
@@ -188,12 +191,19 @@ impl Reader {
             patches,
             cover: self.files.read("cover.txt")?.1,
             templates: self.files.templates()?,
+            performance: self.files.read_optional(record::FILE)?,
+            sources,
         };
         check::consistent(&recipe)?;
         Ok(recipe)
     }
 
-    fn patch(&self, dir: &str, named: &Place) -> Result<PatchSpec> {
+    fn patch(
+        &self,
+        dir: &str,
+        named: &Place,
+        sources: &mut Vec<(String, String)>,
+    ) -> Result<PatchSpec> {
         let number = dir.split_once('-').filter(|(number, name)| {
             number.len() == 4
                 && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -207,13 +217,15 @@ impl Reader {
             .hint("patches are named `NNNN-name`")
         })?;
         inside(dir, named)?;
-        let (label, text) = self.files.read(&format!("{dir}/patch.toml"))?;
+        let path = format!("{dir}/patch.toml");
+        let (label, text) = self.files.read(&path)?;
         let file: PatchFile = parse(&label, &text)?;
         let edits = file
             .edit
             .into_iter()
             .map(|raw| edit(raw, &label, &text))
             .collect::<Result<Vec<_>>>()?;
+        sources.push((path, text));
         Ok(PatchSpec {
             name: name.to_owned(),
             message: self.files.read(&format!("{dir}/message.txt"))?.1,

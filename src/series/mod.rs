@@ -10,6 +10,7 @@ mod write;
 use anyhow::Result;
 use bstr::BString;
 
+use crate::bench::record::{self, Standing};
 use crate::edit::Landing;
 use crate::facts::Found;
 use crate::recipe::{Place, Recipe};
@@ -46,6 +47,8 @@ pub struct Series {
     pub patches: Vec<Patch>,
     /// The cover letter's text.
     pub cover: String,
+    /// What to warn of where the recorded performance was left out.
+    pub unfit_performance: Option<String>,
 }
 
 /// One regenerated patch.
@@ -90,12 +93,18 @@ pub fn regenerate(
         return Ok(Regenerated::Applied(what));
     }
     let survey = Survey::of(&mut tree, recipe)?;
+    let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
+        Standing::None => (None, None),
+        Standing::Unfit(warning) => (None, Some(warning)),
+        Standing::Current(performance) => (Some(performance), None),
+    };
     let writer = Writer {
         base,
         recipe,
         options,
         survey,
         templates: Templates::new()?,
+        performance,
     };
     let mut run = Run::new(repo, tree, writer);
     let mut patches: Vec<Patch> = Vec::new();
@@ -116,5 +125,6 @@ pub fn regenerate(
         landings,
         patches,
         cover,
+        unfit_performance,
     })))
 }

@@ -1,6 +1,7 @@
 //! Integration tests: one binary, a module for each part.
 
 mod bases;
+mod bench;
 mod cases;
 mod cli;
 mod diff;
