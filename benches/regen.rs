@@ -200,7 +200,7 @@ impl Bench {
         feed(git(&self.long).args(["fast-import", "--quiet"]), |input| {
             for number in 0..commits {
                 let from = if number == 0 {
-                    "from refs/heads/newer\n"
+                    "from refs/heads/newer^0\n"
                 } else {
                     ""
                 };
