@@ -5,6 +5,7 @@
 mod base;
 mod bench;
 mod check;
+mod diff;
 mod doctor;
 mod explain;
 mod facts;
@@ -60,6 +61,8 @@ enum Command {
     Bench(bench::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
+    /// Compare two versions of a series
+    Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Print completions for a shell
@@ -70,7 +73,9 @@ enum Command {
     /// Write the man pages to a directory
     Man {
         /// The directory, which must exist
-        directory: PathBuf,
+        // Not `directory`: clap would take it for `-C`, which is global.
+        #[arg(value_name = "DIRECTORY")]
+        pages: PathBuf,
     },
 }
 
@@ -99,9 +104,10 @@ impl Cli {
             Command::Check(args) => check::run(&args, ui),
             Command::Bench(args) => bench::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
+            Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
-            Command::Man { directory } => man(&directory),
+            Command::Man { pages } => man(&pages),
         }
     }
 }
@@ -119,6 +125,7 @@ fn man(directory: &std::path::Path) -> Result<Exit> {
             "cannot write man pages to `{}`",
             directory.display()
         ))
+        .hint("name a directory that is there and can be written to")
     })?;
     Ok(Exit::Done)
 }

@@ -15,6 +15,8 @@ use crate::ui::shown_text;
 static PATCHES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/patches");
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
+const UTF8: &str = "save it as UTF-8; the kernel's own files may have any bytes";
+
 /// Where a recipe's files are.
 pub(super) enum Files {
     Disk { series: PathBuf, templates: PathBuf },
@@ -85,7 +87,7 @@ impl Files {
             return Ok(None);
         };
         let text = String::from_utf8(bytes)
-            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")))?;
+            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")).hint(UTF8))?;
         Ok(Some((label, text)))
     }
 
@@ -115,8 +117,9 @@ impl Files {
                 .to_string_lossy()
                 .into_owned();
             if let Some(name) = name.strip_suffix(".tera") {
-                let text = String::from_utf8(bytes.to_vec())
-                    .map_err(|_| Refusal::usage(format!("the template `{name}` is not UTF-8")))?;
+                let text = String::from_utf8(bytes.to_vec()).map_err(|_| {
+                    Refusal::usage(format!("the template `{name}` is not UTF-8")).hint(UTF8)
+                })?;
                 found.insert(name.to_owned(), text);
             }
             Ok(())

@@ -204,8 +204,10 @@ impl Reader {
         named: &Place,
         sources: &mut Vec<(String, String)>,
     ) -> Result<PatchSpec> {
-        let number = dir.split_once('-').filter(|(number, _)| {
-            number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit())
+        let number = dir.split_once('-').filter(|(number, name)| {
+            number.len() == 4
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+                && !name.contains('/')
         });
         let (_, name) = number.ok_or_else(|| {
             Refusal::usage(format!(

@@ -2,11 +2,16 @@
 
 mod bases;
 mod bench;
+mod cases;
+mod cli;
 mod diff;
 mod drift;
+mod failure;
 mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
+mod rangediff;
+mod recipe;
 mod scratch;
 mod support;
