@@ -397,6 +397,40 @@ fn planted_times_come_out_as_json_a_table_and_a_picture() {
     assert!(!lab.record().exists(), "nothing is recorded unasked");
 }
 
+/// Where the functions called `init_...` are in the program that was measured.
+fn entries(lab: &Lab) -> Vec<(String, u64)> {
+    let builds = fs::read_dir(lab.path("cache/reroll/lab/build")).expect("builds");
+    let program = builds
+        .flatten()
+        .map(|build| build.path().join("p0/bench-p0/program"))
+        .find(|program| program.exists());
+    let text = Task::new("nm")
+        .arg(program.expect("a program"))
+        .output()
+        .expect("nm runs");
+    let text = String::from_utf8(text).expect("text");
+    let entry = |line: &str| {
+        let mut words = line.split(' ');
+        let at = u64::from_str_radix(words.next()?, 16).ok()?;
+        let name = words.nth(1)?.strip_prefix("init_")?;
+        Some((name.to_owned(), at))
+    };
+    text.lines().filter_map(entry).collect()
+}
+
+#[test]
+fn what_a_patch_leaves_as_it_is_stands_at_the_same_place_of_a_page() {
+    let lab = recorded();
+    let entries = entries(&lab);
+    for name in ["base", "p1", "p2"] {
+        let (_, at) = entries
+            .iter()
+            .find(|(found, _)| found == name)
+            .expect("an entry");
+        assert_eq!(at % 4096, 0, "{entries:?}");
+    }
+}
+
 #[test]
 fn the_letters_show_what_was_recorded_each_up_to_its_patch() {
     let lab = recorded();

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use bstr::ByteSlice;
 
 use super::harness::{self, Harness, Variant};
 use super::{End, Said, judge, keep, say, spec, work_dir};
@@ -48,6 +49,19 @@ pub struct Unfit {
     /// The whole log, where there is one.
     pub log: Option<PathBuf>,
 }
+
+/// Where code is in an object. All of it starts on a page, so that what a patch leaves as it is stands at the same place of a page as in
+/// the base: the very same loop took three times as long at some other addresses.
+const CODE_SECTIONS: [&str; 5] = [
+    ".text",
+    ".text.unlikely",
+    ".ref.text",
+    ".meminit.text",
+    ".init.text",
+];
+
+/// The alignment of code.
+const PAGE: u32 = 4096;
 
 /// `Ok(Err(_))` says something about the series or the machine, not about us.
 type Step<T> = Result<Result<T, Unfit>>;
@@ -196,7 +210,8 @@ impl Builder<'_, '_> {
             name: name.clone(),
             object: None,
         });
-        let variants: Vec<_> = [self.variant(0)].into_iter().chain(planted).collect();
+        let base = step!(self.variant(0));
+        let variants: Vec<_> = [base].into_iter().chain(planted).collect();
         let program = step!(self.link(&variants, "bench-faults"));
         let said = self.say(&program, &manifest.verify_faults, "faults")?;
         let seen: BTreeSet<_> = said
@@ -221,7 +236,10 @@ impl Builder<'_, '_> {
 
     fn program(&self) -> Step<PathBuf> {
         let numbers = 0..=self.bench.context.subject.patches.len();
-        let variants: Vec<_> = numbers.map(|number| self.variant(number)).collect();
+        let mut variants = Vec::new();
+        for number in numbers {
+            variants.push(step!(self.variant(number)));
+        }
         self.link(&variants, "bench")
     }
 
@@ -262,11 +280,12 @@ impl Builder<'_, '_> {
     /// The first patch whose object crashes or hangs: each is run alone with the base, the base first of all.
     fn blame(&self, args: &[String]) -> Step<Option<usize>> {
         for number in 0..=self.bench.context.subject.patches.len() {
-            let mut suspect = self.variant(number);
+            let mut suspect = step!(self.variant(number));
             if number == 0 {
                 "again".clone_into(&mut suspect.name);
             }
-            let program = step!(self.link(&[self.variant(0), suspect], "bench-blame"));
+            let base = step!(self.variant(0));
+            let program = step!(self.link(&[base, suspect], "bench-blame"));
             let said = self.say(&program, args, "blame")?;
             if judge(Outcome::new(Name::Equality), &said).status != Status::Pass {
                 return Ok(Ok((number > 0).then_some(number)));
@@ -275,24 +294,35 @@ impl Builder<'_, '_> {
         Ok(Ok(None))
     }
 
-    fn variant(&self, number: usize) -> Variant {
-        let object = flat(
-            self.bench
-                .context
-                .subject
-                .settings
-                .equality
-                .as_ref()
-                .map_or("", |it| &it.object),
-        );
-        Variant {
+    /// A state's object, whose code starts on a page of its own: see [`CODE_SECTIONS`].
+    fn variant(&self, number: usize) -> Step<Variant> {
+        let kept = self.bench.dir.kept(number);
+        let object = kept.join(flat(&spec(self.bench)?.object));
+        let aligned = kept.join("aligned.o");
+        let sections = CODE_SECTIONS.map(|name| format!("--set-section-alignment={name}={PAGE}"));
+        let task = Task::new(self.configuration.binutil("objcopy"))
+            .clean_env()
+            .args(sections)
+            .arg(&object)
+            .arg(&aligned);
+        let output = self.bench.dir.run_with_output(task)?;
+        if !output.exit.success() {
+            let lines = output
+                .stderr
+                .lines()
+                .map(|line| line.to_str_lossy().into_owned());
+            return Ok(Err(
+                Unfit::plain("objcopy does not take the object").lines(lines.collect())
+            ));
+        }
+        Ok(Ok(Variant {
             name: if number == 0 {
                 "base".to_owned()
             } else {
                 format!("p{number}")
             },
-            object: Some(self.bench.dir.kept(number).join(object)),
-        }
+            object: Some(aligned),
+        }))
     }
 
     fn link(&self, variants: &[Variant], name: &str) -> Step<PathBuf> {
