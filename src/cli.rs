@@ -3,12 +3,14 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod bot;
 mod check;
 mod doctor;
 mod explain;
 mod facts;
-mod letters;
+pub(crate) mod letters;
 mod regen;
+mod report;
 mod select;
 
 use std::path::PathBuf;
@@ -59,6 +61,10 @@ enum Command {
     Doctor(doctor::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
+    /// Regenerate series on new bases as they come, and keep what was found
+    Bot(bot::Args),
+    /// Show what the bot found as a page, or for a machine
+    Report(report::Args),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -96,6 +102,8 @@ impl Cli {
             Command::Check(args) => check::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
+            Command::Bot(args) => bot::run(&args, ui),
+            Command::Report(args) => report::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
             Command::Man { directory } => man(&directory),
         }

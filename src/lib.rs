@@ -2,6 +2,7 @@
 //!
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
+pub mod bot;
 pub mod cache;
 pub mod cli;
 pub mod debian;
@@ -20,6 +21,7 @@ pub mod outgoing;
 pub mod pattern;
 pub mod recipe;
 pub mod repo;
+pub mod report;
 pub mod series;
 pub mod shape;
 pub mod syntax;

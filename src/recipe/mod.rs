@@ -22,6 +22,8 @@ pub use files::embedded;
 pub struct Recipe {
     /// Where it was read from, for a person.
     pub origin: String,
+    /// A digest of every file that was read: the same digest is the same recipe.
+    pub digest: String,
     /// `series.toml`.
     pub series: SeriesSpec,
     /// The facts to probe.

@@ -3,10 +3,12 @@
 //!
 //! Hides the keys as they are written.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use super::check;
@@ -134,16 +136,19 @@ enum Side {
 
 /// Reads and checks a whole recipe.
 pub(super) fn recipe(files: Files) -> Result<Recipe> {
-    Reader { files }.recipe()
+    let digest = RefCell::default();
+    Reader { files, digest }.recipe()
 }
 
 struct Reader {
     files: Files,
+    /// Over what was read so far.
+    digest: RefCell<Sha256>,
 }
 
 impl Reader {
     fn recipe(&self) -> Result<Recipe> {
-        let (label, text) = self.files.read("series.toml")?;
+        let (label, text) = self.read("series.toml")?;
         let file: SeriesFile = parse(&label, &text)?;
         let at = |span: std::ops::Range<usize>| place(&label, &text, span);
         let facts = file.fact.into_iter().map(|raw| FactSpec {
@@ -164,7 +169,13 @@ impl Reader {
             .iter()
             .map(|name| self.patch(name.get_ref(), &at(name.span())))
             .collect::<Result<Vec<_>>>()?;
+        let cover = self.read("cover.txt")?.1;
+        let templates = self.files.templates()?;
+        for (name, text) in &templates {
+            self.learn(name, text);
+        }
         let recipe = Recipe {
+            digest: hex(&self.digest.borrow().clone().finalize()),
             origin: label
                 .trim_end_matches("series.toml")
                 .trim_end_matches('/')
@@ -186,11 +197,24 @@ impl Reader {
             facts,
             functions,
             patches,
-            cover: self.files.read("cover.txt")?.1,
-            templates: self.files.templates()?,
+            cover,
+            templates,
         };
         check::consistent(&recipe)?;
         Ok(recipe)
+    }
+
+    /// A file of the series; it counts for the digest.
+    fn read(&self, path: &str) -> Result<(String, String)> {
+        let (label, text) = self.files.read(path)?;
+        self.learn(path, &text);
+        Ok((label, text))
+    }
+
+    fn learn(&self, path: &str, text: &str) {
+        let mut digest = self.digest.borrow_mut();
+        digest.update(format!("{path}\0{}\0", text.len()));
+        digest.update(text);
     }
 
     fn patch(&self, dir: &str, named: &Place) -> Result<PatchSpec> {
@@ -205,7 +229,7 @@ impl Reader {
             .hint("patches are named `NNNN-name`")
         })?;
         inside(dir, named)?;
-        let (label, text) = self.files.read(&format!("{dir}/patch.toml"))?;
+        let (label, text) = self.read(&format!("{dir}/patch.toml"))?;
         let file: PatchFile = parse(&label, &text)?;
         let edits = file
             .edit
@@ -214,7 +238,7 @@ impl Reader {
             .collect::<Result<Vec<_>>>()?;
         Ok(PatchSpec {
             name: name.to_owned(),
-            message: self.files.read(&format!("{dir}/message.txt"))?.1,
+            message: self.read(&format!("{dir}/message.txt"))?.1,
             inputs: file.inputs,
             edits,
             place: Place {
@@ -223,6 +247,10 @@ impl Reader {
             },
         })
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parse<T: serde::de::DeserializeOwned>(label: &str, text: &str) -> Result<T> {
