@@ -24,7 +24,7 @@ use crate::repo::{Base, Repo};
 use crate::series::{Merged, Options, Regenerated, Series, regenerate, regenerate_rest};
 
 /// What is done the same way for each base of a series.
-pub struct Judge<'a> {
+pub(super) struct Judge<'a> {
     /// The repository.
     pub repo: &'a Repo,
     /// The configuration.
@@ -37,7 +37,7 @@ pub struct Judge<'a> {
 
 /// What a result is compared with.
 #[derive(Debug, Default)]
-pub struct Earlier<'a> {
+pub(super) struct Earlier<'a> {
     /// The record that the new one takes the place of.
     pub own: Option<&'a super::state::Kept>,
     /// The newest older base's record that has the same recipe.
@@ -61,7 +61,7 @@ pub enum Checks {
 
 impl Judge<'_> {
     /// A digest of everything that the result on a base depends on.
-    pub fn key(&self, base: &Base) -> Result<String> {
+    pub(super) fn key(&self, base: &Base) -> Result<String> {
         let config = self.config;
         let parts = (
             FORMAT,
@@ -76,7 +76,7 @@ impl Judge<'_> {
     }
 
     /// Judges. An `Err` is no verdict: the surroundings failed, or the user stopped it.
-    pub fn judge(&self, watched: &Watched, earlier: &Earlier<'_>, checks: &Checks) -> Result<Record> {
+    pub(super) fn judge(&self, watched: &Watched, earlier: &Earlier<'_>, checks: &Checks) -> Result<Record> {
         let base = &watched.base;
         let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
         let author = letters.author(self.recipe)?;

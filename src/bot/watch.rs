@@ -21,7 +21,7 @@ use crate::ui::{Ui, shown_text};
 
 /// A base to regenerate on.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub(super) struct Watched {
     /// It; its `rev` is its name.
     pub base: Base,
     /// The kernel's release; empty where the base does not say.
@@ -33,7 +33,7 @@ const ASK: Duration = Duration::from_mins(2);
 const TRANSFER: Duration = Duration::from_hours(2);
 
 /// What one watch looks at, in the order of versions. `only` leaves out every base but one.
-pub fn bases(
+pub(super) fn bases(
     config: &Config,
     state: &State<'_>,
     watch: &Watch,
@@ -66,7 +66,7 @@ pub fn bases(
 }
 
 /// Oldest version first.
-pub fn sort(bases: &mut [Watched]) {
+pub(super) fn sort(bases: &mut [Watched]) {
     bases.sort_by_cached_key(|it| (version(&it.release), it.base.time, it.base.rev.clone()));
 }
 
