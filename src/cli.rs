@@ -6,6 +6,7 @@ mod base;
 mod bot;
 mod check;
 mod doctor;
+mod diff;
 mod explain;
 mod facts;
 pub(crate) mod letters;
@@ -59,6 +60,8 @@ enum Command {
     Check(check::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
+    /// Compare two versions of a series
+    Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
     /// Regenerate series on new bases as they come, and keep what was found
@@ -101,6 +104,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
+            Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Bot(args) => bot::run(&args, ui),
             Command::Report(args) => report::run(&args, ui),

@@ -19,6 +19,7 @@ pub mod lab;
 pub mod mail;
 pub mod outgoing;
 pub mod pattern;
+pub mod rangediff;
 pub mod recipe;
 pub mod repo;
 pub mod report;

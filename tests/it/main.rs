@@ -5,4 +5,5 @@ mod bot;
 mod diff;
 mod gate;
 mod mail;
+mod rangediff;
 mod scratch;
