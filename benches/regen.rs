@@ -304,7 +304,7 @@ fn spread(values: &[f64]) -> [f64; 3] {
 
 fn measure(step: &mut Command) -> Run {
     let start = Instant::now();
-    let mut child = step.stdout(Stdio::null()).spawn().unwrap();
+    let child = step.stdout(Stdio::null()).spawn().unwrap();
     let used = child.wait4().unwrap();
     assert!(used.status.success(), "{step:?} failed");
     Run {

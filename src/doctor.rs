@@ -44,14 +44,13 @@ pub fn examine(settings: &Settings) -> Result<Diagnosis> {
     need(Tool::new("perl", "perl"), "maintainers");
     for configuration in &settings.configuration {
         let build = format!("build {}", configuration.name);
-        configuration
-            .tools()
-            .into_iter()
-            .for_each(|tool| need(tool, &build));
+        for tool in configuration.tools() {
+            need(tool, &build);
+        }
         let run = format!("equality {}", configuration.name);
-        equality_tools(configuration)
-            .into_iter()
-            .for_each(|tool| need(tool, &run));
+        for tool in equality_tools(configuration) {
+            need(tool, &run);
+        }
     }
     let tools = needs.into_iter().map(|((name, package), enables)| {
         let tool = Tool::new(&name, &package);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::recipe::{Fact, FactSpec, Probe};
+use crate::shape::similar_functions;
 use crate::syntax::Source;
 
 /// An answer.
@@ -141,11 +142,16 @@ fn statement(
         .map_err(|error| Refusal::usage(format!("{}: {error}", spec.place)))?;
     let functions = source.functions_named(function)?;
     let [function] = functions.as_slice() else {
+        let mut nearest = similar_functions(source, file, function);
+        if !nearest.is_empty() {
+            nearest.insert(0, "nearest in the base:".to_owned());
+        }
         return Err(Refusal::drift(format!(
             "`{file}` defines `{function}()` {} times; the fact `{}` needs one",
             functions.len(),
             spec.name
         ))
+        .details(nearest)
         .hint(format!("say where to look now at {}", spec.place))
         .into());
     };

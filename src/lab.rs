@@ -36,6 +36,33 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Takes the lock beside `path`, waiting for whoever has it.
+    fn take(path: &Path) -> Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        let mut options = OpenOptions::new();
+        let file = options
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .read(true)
+            .open(&path);
+        let file = file.with_context(|| not_written(&path))?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { file }),
+                Err(fs::TryLockError::WouldBlock) => {
+                    check_interrupted()?;
+                    std::thread::sleep(LOCK_PAUSE);
+                }
+                Err(fs::TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| not_written(&path));
+                }
+            }
+        }
+    }
+
     /// The lock for a child to hold as well.
     fn share(&self) -> Result<File> {
         self.file
@@ -115,7 +142,7 @@ impl Lab {
         files: impl Iterator<Item = (&'a Path, &'a [u8])>,
     ) -> Result<PathBuf> {
         let dir = self.root.join(name);
-        let _lock = self.lock(&dir)?;
+        let _lock = Lock::take(&dir)?;
         if dir.is_dir() {
             return Ok(dir);
         }
@@ -143,7 +170,7 @@ impl Lab {
         if source.is_dir() {
             return Ok(source);
         }
-        let _lock = self.lock(&source)?;
+        let _lock = Lock::take(&source)?;
         if source.is_dir() {
             return Ok(source);
         }
@@ -157,7 +184,7 @@ impl Lab {
     /// The build directory called `key`, with a source that differs from `source` in at most the paths of `base`.
     pub fn build_dir(&self, key: &str, source: &Path, base: &Files) -> Result<BuildDir> {
         let root = self.root.join("build").join(key);
-        let lock = self.lock(&root)?;
+        let lock = Lock::take(&root)?;
         let dir = BuildDir { root, lock };
         if !dir.ready().is_file() || dir.busy().is_file() || !dir.source().is_dir() {
             remove_dir(&dir.root)?;
@@ -166,33 +193,6 @@ impl Lab {
         }
         dir.put(base)?;
         Ok(dir)
-    }
-
-    /// Takes the lock beside `path`, waiting for whoever has it.
-    fn lock(&self, path: &Path) -> Result<Lock> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        let file = options
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(&path);
-        let file = file.with_context(|| not_written(&path))?;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { file }),
-                Err(fs::TryLockError::WouldBlock) => {
-                    check_interrupted()?;
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(fs::TryLockError::Error(error)) => {
-                    return Err(error).with_context(|| not_written(&path));
-                }
-            }
-        }
     }
 }
 
@@ -385,6 +385,14 @@ fn put(path: &Path, file: Option<&repo::File>) -> Result<()> {
     }
     let aside = aside(path);
     write_file(&aside, file)?;
+    if file.mode != MODE_LINK {
+        // The clock of file systems is coarse: an object made just before must be older than this for make.
+        let now = std::time::SystemTime::now();
+        let opened = OpenOptions::new().write(true).open(&aside);
+        opened
+            .and_then(|it| it.set_modified(now))
+            .with_context(|| not_written(path))?;
+    }
     fs::rename(&aside, path).with_context(|| not_written(path))
 }
 

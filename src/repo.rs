@@ -2,8 +2,10 @@
 //!
 //! Hides object storage: packs, alternates, partial clones, and whether what is written is kept.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, Result, anyhow};
 use bstr::{BStr, BString, ByteSlice};
@@ -30,7 +32,16 @@ pub const IMPORT_TRAILER: &str = "Reroll-import:";
 pub struct Repo {
     git: Repository,
     in_memory: bool,
+    /// Objects that were read or written already: a series reads the same few files again and again.
+    known: RefCell<HashMap<ObjectId, Object>>,
 }
+
+/// An object's kind and bytes.
+type Object = (ObjectType, Rc<[u8]>);
+
+/// Objects larger than this are not kept, nor more than this many.
+const KNOWN_BYTES: usize = 1 << 20;
+const KNOWN_OBJECTS: usize = 256;
 
 /// One revision of a kernel, read-only: what a series is regenerated on.
 #[derive(Debug, Clone)]
@@ -115,6 +126,7 @@ impl Repo {
         Self {
             git,
             in_memory: false,
+            known: RefCell::default(),
         }
     }
 
@@ -245,8 +257,8 @@ impl Repo {
         above: &BStr,
         paths: &mut Vec<BString>,
     ) -> Result<()> {
-        let read = |id: Option<ObjectId>| id.map_or(Ok(Vec::new()), |id| Ok(self.object(id)?.1));
-        let [old, new]: [Result<Vec<u8>>; 2] = [read(old), read(new)];
+        let read = |id: Option<ObjectId>| id.map_or(Ok(Rc::from([])), |id| Ok(self.object(id)?.1));
+        let [old, new]: [Result<Rc<[u8]>>; 2] = [read(old), read(new)];
         let (old, new) = (old?, new?);
         let mut sides: BTreeMap<&BStr, [Option<TreeEntry<'_>>; 2]> = BTreeMap::new();
         for (side, bytes) in [&old, &new].into_iter().enumerate() {
@@ -311,7 +323,7 @@ impl Repo {
 
     /// A blob's content.
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
-        Ok(self.object(id)?.1)
+        Ok(self.object(id)?.1.to_vec())
     }
 
     /// Walks down `path` from a tree.
@@ -337,7 +349,24 @@ impl Repo {
     }
 
     /// An object's kind and bytes. What a partial clone left out is fetched by git, which can; libgit2 cannot.
-    fn object(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
+    fn object(&self, id: ObjectId) -> Result<Object> {
+        if let Some(known) = self.known.borrow().get(&id) {
+            return Ok(known.clone());
+        }
+        let (kind, bytes) = self.read(id)?;
+        let object = (kind, Rc::from(bytes));
+        self.remember(id, &object);
+        Ok(object)
+    }
+
+    fn remember(&self, id: ObjectId, object: &Object) {
+        let mut known = self.known.borrow_mut();
+        if object.1.len() <= KNOWN_BYTES && known.len() < KNOWN_OBJECTS {
+            known.insert(id, object.clone());
+        }
+    }
+
+    fn read(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
         let odb = self.git.odb().context("cannot open the object database")?;
         match odb.read(id) {
             Ok(object) => return Ok((object.kind(), object.data().to_vec())),
@@ -388,7 +417,9 @@ impl Repo {
 
     /// Writes a blob.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId> {
-        self.git.blob(bytes).with_context(|| self.not_written())
+        let id = self.git.blob(bytes).with_context(|| self.not_written())?;
+        self.remember(id, &(ObjectType::Blob, Rc::from(bytes)));
+        Ok(id)
     }
 
     /// A copy of `tree_id` in which each path has this mode and blob. Directories come into being as needed.
@@ -414,7 +445,7 @@ impl Repo {
     ) -> Result<ObjectId> {
         let old = match tree_id {
             Some(id) => self.object(id)?.1,
-            None => Vec::new(),
+            None => Rc::from([]),
         };
         let mut entries: Vec<TreeEntry<'_>> = tree_entries(&old)?;
         let mut rest = files.to_vec();
@@ -497,6 +528,39 @@ impl Repo {
             .with_context(|| self.not_written())
     }
 
+    /// Copies commits, and what of theirs is not here, from `memory`: another [`Repo`] on this very repository.
+    pub fn keep(&self, memory: &Self, commit_ids: &[ObjectId]) -> Result<()> {
+        let (from, to) = (memory.git.odb(), self.git.odb());
+        let (from, to) = (
+            from.context("cannot open the object database")?,
+            to.context("cannot open the object database")?,
+        );
+        let mut open = commit_ids.to_vec();
+        let mut missing = Vec::new();
+        while let Some(id) = open.pop() {
+            if to.exists(id) {
+                continue;
+            }
+            // What is in neither is a part of the base that a partial clone has left out.
+            let Ok(object) = from.read(id) else { continue };
+            match object.kind() {
+                ObjectType::Commit => open.push(memory.commit(id)?.tree_id),
+                ObjectType::Tree => {
+                    open.extend(tree_entries(object.data())?.iter().map(|entry| entry.id));
+                }
+                _ => {}
+            }
+            missing.push(id);
+        }
+        // Children first: what is there is there with all that it needs, even if this is cut short.
+        for id in missing.into_iter().rev() {
+            let object = from.read(id).context("an object in memory is gone")?;
+            to.write(object.kind(), object.data())
+                .with_context(|| self.not_written())?;
+        }
+        Ok(())
+    }
+
     /// A commit by its id.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
         let commit = self.git.find_commit(id).with_context(|| {
@@ -515,11 +579,15 @@ impl Repo {
         })
     }
 
-    /// What a ref points at; `None` where there is no such ref.
+    /// What a ref points at; `None` where there is no such ref. Its name is written in full.
     pub fn reference(&self, name: &str) -> Result<Option<ObjectId>> {
+        if !name.starts_with("refs/") {
+            return Err(not_a_ref(name));
+        }
         match self.git.refname_to_id(name) {
             Ok(id) => Ok(Some(id)),
             Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) if error.code() == ErrorCode::InvalidSpec => Err(not_a_ref(name)),
             Err(error) => Err(anyhow!(error))
                 .with_context(|| format!("cannot read the ref `{}`", shown_text(name.as_bytes()))),
         }
@@ -683,6 +751,15 @@ fn signature(signature: &git2::Signature<'_>) -> Signature {
         time: signature.when().seconds(),
         offset: signature.when().offset_minutes(),
     }
+}
+
+fn not_a_ref(name: &str) -> anyhow::Error {
+    Refusal::usage(format!(
+        "`{}` is no name of a ref",
+        shown_text(name.as_bytes())
+    ))
+    .hint("write it in full, such as `refs/heads/series`")
+    .into()
 }
 
 fn not_opened(path: &Path, error: &git2::Error) -> anyhow::Error {

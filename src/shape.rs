@@ -201,22 +201,36 @@ impl Division<'_> {
         let foreign = part.calls.as_ref().and_then(|allowed| {
             called(self.source, statement.node)
                 .into_iter()
-                .find(|name| !allowed.contains(name))
+                .find(|(name, _)| !allowed.contains(name))
         });
-        if let Some(name) = foreign {
+        if let Some((name, offset)) = foreign {
             objections.push(format!(
-                "part `{}` would claim it, but it calls `{name}()` ({})",
-                part.name, part.place
+                "part `{}` would claim it, but it calls `{name}()` at {} ({})",
+                part.name,
+                self.at(offset),
+                part.place
             ));
             return None;
         }
         for (capture, banned) in &part.without {
             let range = captures.get(capture).cloned().unwrap_or(0..0);
-            let mentioned = identifiers(self.source, statement.node, &range);
-            if let Some(name) = banned.iter().find(|name| mentioned.contains(*name)) {
+            if let Some(offset) = side_effect(statement.node, &range) {
                 objections.push(format!(
-                    "part `{}` would claim it, but its `{capture}` depends on `{name}` ({})",
-                    part.name, part.place
+                    "part `{}` would claim it, but its `{capture}` changes something at {} ({})",
+                    part.name,
+                    self.at(offset),
+                    part.place
+                ));
+                return None;
+            }
+            let mentioned = identifiers(self.source, statement.node, &range);
+            let found = mentioned.iter().find(|(name, _)| banned.contains(name));
+            if let Some((name, offset)) = found {
+                objections.push(format!(
+                    "part `{}` would claim it, but its `{capture}` depends on `{name}` at {} ({})",
+                    part.name,
+                    self.at(*offset),
+                    part.place
                 ));
                 return None;
             }
@@ -294,6 +308,7 @@ impl Division<'_> {
                 .flat_map(|(statement, _)| {
                     identifiers(self.source, statement.node, &statement.node.byte_range())
                 })
+                .map(|(name, _)| name)
                 .collect(),
             line: self.source.line(first.node.start_byte()),
         }
@@ -445,30 +460,54 @@ fn nodes_in<'a>(node: Node<'a>, range: &Range<usize>) -> Vec<Node<'a>> {
         .unwrap_or_default()
 }
 
-/// The functions (and macros) that are called below a node.
-fn called(source: &Source, node: Node<'_>) -> Vec<String> {
+/// The functions (and macros) that are called below a node, and where.
+fn called(source: &Source, node: Node<'_>) -> Vec<(String, usize)> {
     let mut names = Vec::new();
     walk(node, &mut |node| {
         if let Some(function) = node
             .child_by_field_name("function")
             .filter(|_| node.kind() == "call_expression")
         {
-            names.push(source.slice(function.byte_range()).to_string());
+            let name = source.slice(function.byte_range()).to_string();
+            names.push((name, node.start_byte()));
         }
     });
     names
 }
 
-/// The identifiers below a node that lie in a range.
-fn identifiers(source: &Source, node: Node<'_>, range: &Range<usize>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// The identifiers below a node that lie in a range, and where.
+fn identifiers(source: &Source, node: Node<'_>, range: &Range<usize>) -> Vec<(String, usize)> {
+    let mut names = Vec::new();
     walk(node, &mut |node| {
-        let inside = range.start <= node.start_byte() && node.end_byte() <= range.end;
-        if inside && node.kind() == "identifier" {
-            names.insert(source.slice(node.byte_range()).to_string());
+        if node.kind() == "identifier" && lies_in(node, range) {
+            let name = source.slice(node.byte_range()).to_string();
+            names.push((name, node.start_byte()));
         }
     });
     names
+}
+
+/// Where something in a range below a node changes what it does not just set: `++`, `+=`, an assignment within an expression.
+fn side_effect(node: Node<'_>, range: &Range<usize>) -> Option<usize> {
+    let mut found = None;
+    walk(node, &mut |node| {
+        let sets = node.kind() == "assignment_expression"
+            && node
+                .child_by_field_name("operator")
+                .is_some_and(|operator| operator.kind() == "=")
+            && node
+                .parent()
+                .is_some_and(|parent| parent.kind() == "expression_statement");
+        let changes = matches!(node.kind(), "assignment_expression" | "update_expression");
+        if changes && !sets && lies_in(node, range) {
+            found = found.or(Some(node.start_byte()));
+        }
+    });
+    found
+}
+
+fn lies_in(node: Node<'_>, range: &Range<usize>) -> bool {
+    range.start <= node.start_byte() && node.end_byte() <= range.end
 }
 
 fn walk<'a>(node: Node<'a>, visit: &mut impl FnMut(Node<'a>)) {

@@ -4,11 +4,13 @@
 //! at the same length, so that every offset holds in the real text.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice, Finder};
-use tree_sitter::{Node, Parser, Point, Tree};
+use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
 
 /// Words that the kernel puts between a type and a function's name, and that the C grammar takes for part
 /// of the declaration (`include/linux/{init,compiler_types,compiler_attributes}.h`).
@@ -77,8 +79,15 @@ thread_local! {
 /// parsing of what it changed.
 #[derive(Debug, Clone)]
 pub struct Source {
+    file: Rc<Contents>,
+}
+
+#[derive(Debug)]
+struct Contents {
     text: Vec<u8>,
     definitions: Vec<Definition>,
+    /// Definitions that were parsed already, by where they start; `None` is one that is no function.
+    parsed: RefCell<HashMap<usize, Option<Function>>>,
 }
 
 /// Something that is laid out like a function definition.
@@ -121,6 +130,34 @@ pub struct Function {
 }
 
 impl Function {
+    /// The same function after an edit in front of it took `gone` bytes and put `new` ones there; `None` where
+    /// the tree does not follow.
+    fn moved(&self, gone: usize, new: usize) -> Option<Self> {
+        let mut tree = self.tree.clone();
+        let origin = Point::new(0, 0);
+        tree.edit(&InputEdit {
+            start_byte: 0,
+            old_end_byte: gone,
+            new_end_byte: new,
+            start_position: origin,
+            old_end_position: origin,
+            new_end_position: origin,
+        });
+        let offset = |at: usize| at - gone + new;
+        let range = |range: &Range<usize>| offset(range.start)..offset(range.end);
+        let body = range(&self.body);
+        only_function(&tree, &body)?;
+        Some(Self {
+            name: self.name.clone(),
+            range: range(&self.range),
+            start: offset(self.start),
+            parameters: self.parameters.clone(),
+            clean: self.clean,
+            body,
+            tree,
+        })
+    }
+
     /// The node of the body.
     pub fn block(&self) -> Result<Node<'_>> {
         block_in(&self.tree, &self.body).context("the body of a function is not where it was found")
@@ -141,37 +178,68 @@ impl Source {
     #[must_use]
     pub fn new(text: Vec<u8>) -> Self {
         let definitions = definitions(&text);
-        Self { text, definitions }
+        let parsed = RefCell::default();
+        Self {
+            file: Rc::new(Contents {
+                text,
+                definitions,
+                parsed,
+            }),
+        }
     }
 
-    /// The same file with `range` replaced by `new`.
+    /// The same file with `range` replaced by `new`. What was parsed and is not touched need not be parsed again.
     #[must_use]
     pub fn replace(&self, range: Range<usize>, new: &[u8]) -> Self {
-        let (before, behind) = (&self.text[..range.start], &self.text[range.end..]);
-        Self::new([before, new, behind].concat())
+        let text = &self.file.text;
+        let replaced = Self::new([&text[..range.start], new, &text[range.end..]].concat());
+        for function in self.file.parsed.borrow().values().flatten() {
+            let kept = if function.range.end <= range.start {
+                Some(function.clone())
+            } else if function.range.start >= range.end {
+                function.moved(range.len(), new.len())
+            } else {
+                None
+            };
+            if let Some(function) = kept.filter(|function| replaced.has(function)) {
+                let mut parsed = replaced.file.parsed.borrow_mut();
+                parsed.insert(function.start, Some(function));
+            }
+        }
+        replaced
+    }
+
+    /// Whether a function of an earlier version is one of this one, at the same place.
+    fn has(&self, function: &Function) -> bool {
+        self.file.definitions.iter().any(|definition| {
+            definition.range == function.range
+                && definition.start == function.start
+                && (definition.open + 1..definition.end - 1) == function.body
+        })
     }
 
     /// The bytes.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.text
+        &self.file.text
     }
 
     /// A range of the bytes.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> &BStr {
-        self.text[range].as_bstr()
+        self.file.text[range].as_bstr()
     }
 
     /// The line that an offset lies in, counted from 1.
     #[must_use]
     pub fn line(&self, offset: usize) -> usize {
-        line_of(&self.text, offset)
+        line_of(&self.file.text, offset)
     }
 
     /// Every function that is defined in the file, in order.
     pub fn functions(&self) -> Result<Vec<Function>> {
         let parsed = self
+            .file
             .definitions
             .iter()
             .map(|definition| self.function(definition));
@@ -186,8 +254,8 @@ impl Source {
     pub fn functions_named(&self, name: &str) -> Result<Vec<Function>> {
         let mentions = Finder::new(name);
         let mut found = Vec::new();
-        for definition in &self.definitions {
-            if mentions.find(&self.text[definition.head()]).is_some() {
+        for definition in &self.file.definitions {
+            if mentions.find(&self.file.text[definition.head()]).is_some() {
                 found.extend(
                     self.function(definition)?
                         .filter(|function| function.name == name),
@@ -199,8 +267,8 @@ impl Source {
 
     /// What is laid out like a function, by the word in front of its parameters.
     pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
-        self.definitions.iter().map(|definition| {
-            let header = &self.text[definition.start..definition.open];
+        self.file.definitions.iter().map(|definition| {
+            let header = &self.file.text[definition.start..definition.open];
             let name = header
                 .split(|&byte| byte == b'(')
                 .next()
@@ -216,7 +284,16 @@ impl Source {
 
     /// Parses one definition; `None` where the parser does not see one function there.
     fn function(&self, definition: &Definition) -> Result<Option<Function>> {
-        let text = &self.text[definition.start..definition.end];
+        if let Some(known) = self.file.parsed.borrow().get(&definition.start) {
+            return Ok(known.clone());
+        }
+        let parsed = self.parse(definition)?;
+        let mut known = self.file.parsed.borrow_mut();
+        Ok(known.entry(definition.start).or_insert(parsed).clone())
+    }
+
+    fn parse(&self, definition: &Definition) -> Result<Option<Function>> {
+        let text = &self.file.text[definition.start..definition.end];
         let tree = parse(text, definition.start)?;
         let body = definition.open + 1..definition.end - 1;
         let Some(declarator) = only_function(&tree, &body) else {
@@ -224,7 +301,7 @@ impl Source {
         };
         let name = declarator.child_by_field_name("declarator");
         Ok(name.map(|name| Function {
-            name: self.text[name.byte_range()].into(),
+            name: self.file.text[name.byte_range()].into(),
             range: definition.range.clone(),
             start: definition.start,
             parameters: parameters(self, declarator),
@@ -244,7 +321,7 @@ impl Source {
             if node.kind() == "comment" {
                 let same_line = statements.last_mut().filter(|last| {
                     comments.is_none()
-                        && !self.text[last.range.end..node.start_byte()].contains(&b'\n')
+                        && !self.file.text[last.range.end..node.start_byte()].contains(&b'\n')
                 });
                 if let Some(last) = same_line {
                     last.range.end = node.end_byte();
@@ -273,7 +350,7 @@ impl Source {
 
     /// Whether a range between two nodes holds an empty line.
     fn blank_line(&self, between: Range<usize>) -> bool {
-        self.text[between]
+        self.file.text[between]
             .iter()
             .filter(|&&byte| byte == b'\n')
             .count()
@@ -529,7 +606,7 @@ fn parameters(source: &Source, declarator: Node<'_>) -> Vec<BString> {
         .filter(|node| node.kind() == "parameter_declaration");
     declared
         .filter_map(|node| declared_name(node.child_by_field_name("declarator")?))
-        .map(|node| source.text[node.byte_range()].into())
+        .map(|node| source.text()[node.byte_range()].into())
         .collect()
 }
 
@@ -627,8 +704,48 @@ mod tests {
         let at = source.text().find("one(page);").unwrap();
         let edited = source.replace(at..at + 10, b"three(page, pfn);\n\tfour();");
         assert_eq!(
-            edited.definitions,
-            Source::new(edited.text().to_vec()).definitions
+            edited.file.definitions,
+            Source::new(edited.text().to_vec()).file.definitions
         );
+    }
+
+    #[test]
+    fn what_was_parsed_moves_with_the_text_in_front_of_it() {
+        let source = Source::new(FILE.to_vec());
+        source.functions().unwrap();
+        for (range, new) in [
+            (0..0, "/* more */\n"),
+            (0..20, ""),
+            (0..20, "x\n"),
+            (0..5, "a\n\n\nb\n"),
+        ] {
+            let edited = source.replace(range, new.as_bytes());
+            assert_eq!(
+                edited.file.parsed.borrow().len(),
+                3,
+                "all were kept: {new:?}"
+            );
+            let fresh = Source::new(edited.text().to_vec());
+            for (kept, parsed) in edited
+                .functions()
+                .unwrap()
+                .iter()
+                .zip(fresh.functions().unwrap())
+            {
+                assert_eq!(kept.name, parsed.name);
+                let nodes = |function: &Function| {
+                    let block = function.block().unwrap();
+                    let mut ranges = Vec::new();
+                    let mut open = vec![block];
+                    while let Some(node) = open.pop() {
+                        ranges.push((node.kind().to_owned(), node.byte_range()));
+                        let mut cursor = node.walk();
+                        open.extend(node.children(&mut cursor));
+                    }
+                    ranges
+                };
+                assert_eq!(nodes(kept), nodes(&parsed));
+            }
+        }
     }
 }

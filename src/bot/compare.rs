@@ -10,24 +10,11 @@ use bstr::{BString, ByteSlice};
 use super::record::{LandingRecord, MOST_LINES, PairRecord, PatchRecord, Record};
 use super::upstream::changed_lines;
 use crate::diff::{self, Labels};
+use crate::rangediff::{self, Kind, Pair, Patch};
 use crate::repo::{ObjectId, Repo};
 
-/// One patch of a result.
-pub(super) struct Version {
-    name: String,
-    message: BString,
-    diff: Vec<u8>,
-}
-
-impl Version {
-    /// Whether it is this patch of the recipe.
-    pub(super) fn is(&self, name: &str) -> bool {
-        self.name == name
-    }
-}
-
-/// Lines around a change in a range-diff.
-const CONTEXT: usize = 3;
+/// One patch of a result; its identity is its name in the recipe.
+pub(super) type Version = Patch;
 
 /// The patches of an earlier result.
 pub(super) fn recorded(repo: &Repo, record: &Record) -> Result<Vec<Version>> {
@@ -48,78 +35,48 @@ pub(super) fn read(repo: &Repo, patches: &[PatchRecord]) -> Result<Vec<Version>>
         let before = repo.commit(*parent)?.tree_id;
         let labels = labels.get_or_insert_with(|| Labels::of(before));
         let files = diff::between(repo, before, commit.tree_id, labels)?;
-        versions.push(Version {
-            name: patch.name.clone(),
+        versions.push(Patch {
+            identity: Some(patch.name.clone()),
+            id: id.to_string(),
+            short_id: id.to_string()[..DIGITS].to_owned(),
+            subject: commit.subject(),
+            author: [&commit.author.name[..], b" <", &commit.author.email, b">"].concat().into(),
             message: commit.message,
+            notes: BString::default(),
             diff: files.into_iter().flat_map(|file| file.text).collect(),
         });
     }
     Ok(versions)
 }
 
-/// The range-diff: patches are paired by their names in the recipe. What is equal is left out.
-pub(super) fn pairs(old: &[Version], new: &[Version]) -> Vec<PairRecord> {
-    let mut pairs = Vec::new();
-    for version in new {
-        let before = old.iter().find(|before| before.name == version.name);
-        let (kind, lines) = match before {
-            None => ("new", Vec::new()),
-            Some(before) => ("changed", difference(before, version)),
-        };
-        if kind == "new" || !lines.is_empty() {
-            pairs.push(pair(&version.name, kind, lines));
-        }
-    }
-    let dropped = old.iter().filter(|before| new.iter().all(|it| it.name != before.name));
-    pairs.extend(dropped.map(|before| pair(&before.name, "dropped", Vec::new())));
-    pairs
+/// Digits of an id that no repository abbreviates.
+const DIGITS: usize = 12;
+
+/// The range-diff of two results. What is equal is left out.
+pub(super) fn pairs(old: &[Version], new: &[Version]) -> Result<Vec<PairRecord>> {
+    let pairs = rangediff::compare(old, new, &rangediff::Options::default())?;
+    let changed = pairs.into_iter().filter(|pair| pair.kind != Kind::Equal);
+    Ok(changed.map(|pair| record(&pair, old, new)).collect())
 }
 
-fn pair(patch: &str, kind: &str, lines: Vec<String>) -> PairRecord {
+fn record(pair: &Pair, old: &[Version], new: &[Version]) -> PairRecord {
+    let patch = match (pair.new, pair.old) {
+        (Some(place), _) => &new[place],
+        (None, place) => &old[place.unwrap_or_default()],
+    };
+    let kind = match pair.kind {
+        Kind::Equal => "equal",
+        Kind::Changed => "changed",
+        Kind::New => "new",
+        Kind::Dropped => "dropped",
+        Kind::Split => "split",
+    };
+    let lines = pair.diff.lines().take(MOST_LINES);
     PairRecord {
-        patch: patch.to_owned(),
+        patch: patch.identity.clone().unwrap_or_default(),
         kind: kind.to_owned(),
-        lines,
+        lines: lines.map(|line| line.to_str_lossy().into_owned()).collect(),
     }
-}
-
-/// The difference of two patches, line numbers and ids aside, as `git range-diff` shows it.
-fn difference(old: &Version, new: &Version) -> Vec<String> {
-    let [old, new] = [old, new].map(normal);
-    let diff = similar::TextDiff::from_lines(old.as_bytes(), new.as_bytes());
-    let mut lines = Vec::new();
-    for (index, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
-        if index > 0 {
-            lines.push("@@".to_owned());
-        }
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let text = change.value().to_str_lossy();
-            lines.push(format!("{}{}", change.tag(), text.trim_end_matches('\n')));
-        }
-    }
-    lines.truncate(MOST_LINES);
-    lines
-}
-
-/// The text that two patches are compared as.
-fn normal(version: &Version) -> BString {
-    let mut text = version.message.trim_end().to_vec();
-    text.push(b'\n');
-    let mut in_hunk = false;
-    for line in version.diff.lines() {
-        if line.starts_with(b"diff --git ") {
-            in_hunk = false;
-        }
-        if let Some((_, label)) = line.strip_prefix(b"@@ ").and_then(|rest| rest.split_once_str(" @@")) {
-            in_hunk = true;
-            text.extend_from_slice(b"@@");
-            text.extend_from_slice(label);
-        } else if in_hunk || !line.starts_with(b"index ") {
-            text.extend_from_slice(line);
-        }
-        text.push(b'\n');
-    }
-    text.into()
 }
 
 /// What is different about a patch on another base, where the recipe is the same: a sentence, and lines that show it. `None`: it changes the

@@ -258,7 +258,7 @@ impl Judge<'_> {
                 base: before.base.name.clone(),
                 tip: before.tip.clone().unwrap_or_default(),
                 other_recipe: before.recipe != record.recipe,
-                pairs: compare::pairs(&old, &new),
+                pairs: compare::pairs(&old, &new)?,
             });
         }
         Ok(())
@@ -268,7 +268,7 @@ impl Judge<'_> {
     fn drifts(&self, record: &mut Record, before: &Record, new: &[Version]) -> Result<()> {
         let old = compare::recorded(self.repo, before)?;
         for entry in record.patches.iter_mut().filter(|entry| entry.verdict == Verdict::Clean) {
-            let find = |versions: &'_ [Version]| versions.iter().position(|it| it.is(&entry.name));
+            let find = |versions: &'_ [Version]| versions.iter().position(|it| it.identity.as_deref() == Some(entry.name.as_str()));
             let earlier = before.patches.iter().find(|it| it.name == entry.name && it.commit.is_some());
             let (Some(earlier), Some(was), Some(is)) = (earlier, find(&old), find(new)) else {
                 continue;

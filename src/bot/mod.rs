@@ -455,6 +455,13 @@ fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     ui.text(&(lines.join("\n") + "\n")).context("cannot write to standard output")
 }
 
+/// What results are sorted by: the base's version, its time, its name.
+#[must_use]
+pub fn sort_key(record: &Record) -> impl Ord + use<> {
+    let base = &record.base;
+    (watch::version(&base.release), base.time, base.name.clone())
+}
+
 /// Reads the files that cells have left in a directory.
 pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
     let unreadable = || Refusal::usage(format!("cannot read `{}`", dir.display())).hint("name the directory that the cells' files were gathered in");

@@ -81,7 +81,7 @@ fn watched(repo: &Repo, name: String, mut base: Base) -> Result<Watched> {
 }
 
 /// What a release is sorted by: its numbers, then its release candidate, of which the release itself is the last.
-fn version(release: &str) -> (Vec<u64>, u64) {
+pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
     let (numbers, rest) = release.split_once('-').unwrap_or((release, ""));
     let numbers = numbers.split('.').map_while(|part| part.parse().ok()).collect();
     let candidate = rest.strip_prefix("rc").map(|rest| {

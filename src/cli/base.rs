@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Subcommand;
 
+use super::select::print_json;
 use crate::cache::{AddOptions, Cache, State};
 use crate::error::Exit;
 use crate::import::Source;
@@ -89,7 +90,7 @@ fn list(cache: &Cache, json: bool, ui: Ui) -> Result<()> {
     let bases = cache.list()?;
     if json {
         let report = serde_json::json!({ "version": 1, "bases": bases });
-        return Ok(ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?);
+        return print_json(&report, ui);
     }
     if bases.is_empty() {
         ui.status("there are no bases yet");

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use serde::Serialize;
 
 use crate::bot::config::Config;
 use crate::bot::plan::{self, Format};
@@ -14,6 +13,7 @@ use crate::bot::state::Branch;
 use crate::bot::{Bot, wait};
 use crate::error::{Exit, exit_of};
 use crate::lab::write_whole;
+use crate::report::Report;
 use crate::ui::{Ui, shown_text};
 
 /// Keep series alive on bases as they come.
@@ -82,20 +82,6 @@ enum Command {
     },
 }
 
-#[derive(Serialize)]
-struct Status<'a> {
-    version: u32,
-    records: Vec<Row<'a>>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    id: String,
-    state: String,
-    branch: &'a str,
-    record: &'a Record,
-}
-
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     match &args.command {
         Command::Run { config, recreate, watch } => match watch {
@@ -152,17 +138,7 @@ fn status(bot: &Bot, json: bool, exit_code: bool, ui: Ui) -> Result<Exit> {
         Branch::Edited(_) => "edited",
     };
     if json {
-        let rows = records.iter().map(|(kept, state)| Row {
-            id: kept.id.to_string(),
-            state: kept.record.state(),
-            branch: branch(state),
-            record: &kept.record,
-        });
-        let status = Status {
-            version: 1,
-            records: rows.collect(),
-        };
-        ui.data(format!("{}\n", serde_json::to_string_pretty(&status)?).as_bytes())?;
+        ui.data(&Report::of(records.clone()).json()?)?;
     } else {
         let rows: Vec<_> = records
             .iter()

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::regen::applied;
-use super::select::{BaseArgs, SeriesArgs};
+use super::select::{ReadArgs, print_json};
 use crate::edit::Landing;
 use crate::error::Exit;
 use crate::repo::Signature;
@@ -17,12 +17,7 @@ use crate::ui::{Ui, shown_text};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    base: BaseArgs,
-    #[command(flatten)]
-    series: SeriesArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    read: ReadArgs,
 }
 
 #[derive(Serialize)]
@@ -34,8 +29,8 @@ struct Report<'a> {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.series.recipe()?;
-    let (mut repo, base) = args.base.open(ui)?;
+    let recipe = args.read.series.recipe()?;
+    let (mut repo, base) = args.read.base.open(ui)?;
     repo.keep_in_memory()?;
     let nobody = Signature {
         name: "nobody".into(),
@@ -50,16 +45,16 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     };
     let series = match regenerate(&repo, &base, &recipe, &options)? {
         Regenerated::Series(series) => series,
-        Regenerated::Applied(what) => return applied(&what, args.json, ui),
+        Regenerated::Applied(what) => return applied(&what, args.read.json, ui),
     };
-    if args.json {
+    if args.read.json {
         let report = Report {
             version: 1,
             base: &base.rev,
             release: &series.release,
             edits: &series.landings,
         };
-        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+        print_json(&report, ui)?;
         return Ok(Exit::Done);
     }
     let mut text = String::new();

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::select::{BaseArgs, SeriesArgs};
+use super::select::{ReadArgs, print_json};
 use crate::error::Exit;
 use crate::facts::Found;
 use crate::series;
@@ -13,12 +13,7 @@ use crate::ui::{Ui, shown_text};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    base: BaseArgs,
-    #[command(flatten)]
-    series: SeriesArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    read: ReadArgs,
 }
 
 #[derive(Serialize)]
@@ -30,17 +25,17 @@ struct Report<'a> {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.series.recipe()?;
-    let (repo, base) = args.base.open(ui)?;
+    let recipe = args.read.series.recipe()?;
+    let (repo, base) = args.read.base.open(ui)?;
     let (release, facts) = series::facts(&repo, &base, &recipe)?;
-    if args.json {
+    if args.read.json {
         let report = Report {
             version: 1,
             base: &base.rev,
             release: &release,
             facts: &facts,
         };
-        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+        print_json(&report, ui)?;
         return Ok(Exit::Done);
     }
     let mut text = format!("Linux {}\n", shown_text(release.as_bytes()));

@@ -14,6 +14,7 @@ use crate::ui::shown_text;
 
 /// How the mails look.
 #[derive(Debug, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct LetterArgs {
     /// The version of the series [default: the recipe's]
     #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -6,16 +6,16 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::letters::LetterArgs;
-use super::select::{BaseArgs, SeriesArgs};
+use super::select::{BaseArgs, SeriesArgs, print_json};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::facts::Found;
 use crate::mail::{self, Mail};
 use crate::outgoing::{self, Written};
 use crate::recipe::Recipe;
-use crate::repo::Repo;
+use crate::repo::{ObjectId, Repo};
 use crate::series::{Regenerated, Series, regenerate};
-use crate::ui::Ui;
+use crate::ui::{Ui, shown_text};
 
 /// Regenerate the series on a base, and write its cover letter and patches as mails.
 ///
@@ -84,9 +84,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
     let author = args.letters.author(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
-    if args.reference.is_none() {
-        repo.keep_in_memory()?;
-    }
+    // Whatever is refused from here on has left nothing in the repository.
+    repo.keep_in_memory()?;
     let options = args.letters.options(&author, &recipe, &base)?;
     let series = match regenerate(&repo, &base, &recipe, &options)? {
         Regenerated::Series(series) => series,
@@ -96,9 +95,12 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         .letters
         .letters(&repo, &recipe, &series, &options)?
         .compose()?;
+    let name = args.reference.as_deref();
+    let to_move = name.map(|name| Move::plan(&repo, name, &series, args.force));
+    let to_move = to_move.transpose()?;
     let written = args.write(&recipe, &mails, options.version, ui)?;
-    if let Some(name) = &args.reference {
-        leave_on_ref(&repo, name, &series, args.force, ui)?;
+    if let Some(to_move) = to_move {
+        to_move.make(&repo, &series, ui)?;
     }
     if args.json {
         report(&recipe, &series, options.version, &mails, written, ui)?;
@@ -110,7 +112,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 pub(super) fn applied(what: &[String], json: bool, ui: Ui) -> Result<Exit> {
     if json {
         let report = serde_json::json!({ "version": 1, "applied": what });
-        ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+        print_json(&report, ui)?;
     } else {
         ui.status(&format!(
             "already applied: the base has {}",
@@ -178,32 +180,43 @@ fn write_file(file: &std::path::Path, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Points a ref at the last patch: by compare and swap, once, and after everything else.
-fn leave_on_ref(repo: &Repo, name: &str, series: &Series, force: bool, ui: Ui) -> Result<()> {
-    let tip = series
-        .patches
-        .last()
-        .context("a series has patches")?
-        .commit
-        .id;
-    let old = repo.reference(name)?;
-    match old {
-        Some(old) if old == tip => {
-            ui.status(&format!("unchanged: {name} is at {tip}"));
+/// Where the commits are to be left, and what the ref was when the run began.
+struct Move<'a> {
+    name: &'a str,
+    old: Option<ObjectId>,
+    new: ObjectId,
+}
+
+impl<'a> Move<'a> {
+    /// Refuses, before anything is written, a ref that is elsewhere.
+    fn plan(repo: &Repo, name: &'a str, series: &Series, force: bool) -> Result<Self> {
+        let last = series.patches.last().context("a series has patches")?;
+        let (old, new) = (repo.reference(name)?, last.commit.id);
+        match old {
+            Some(old) if old != new && !force => Err(Refusal::usage(format!(
+                "`{}` is at {old}, and would move to {new}",
+                shown_text(name.as_bytes())
+            ))
+            .hint("`--force` moves it; the old commits stay in its reflog")
+            .into()),
+            _ => Ok(Self { name, old, new }),
+        }
+    }
+
+    /// Writes the commits and points the ref at the last: by compare and swap, once, and after everything else.
+    fn make(&self, repo: &Repo, series: &Series, ui: Ui) -> Result<()> {
+        let Self { name, old, new } = *self;
+        if old == Some(new) {
+            ui.status(&format!("unchanged: {name} is at {new}"));
             return Ok(());
         }
-        Some(old) if !force => {
-            return Err(
-                Refusal::usage(format!("`{name}` is at {old}, and would move to {tip}"))
-                    .hint("`--force` moves it; the old commits stay in its reflog")
-                    .into(),
-            );
-        }
-        _ => {}
+        let commit_ids: Vec<_> = series.patches.iter().map(|patch| patch.commit.id).collect();
+        let disk = Repo::open(repo.path())?;
+        disk.keep(repo, &commit_ids)?;
+        disk.update_reference(name, old, new, "reroll: regenerate")?;
+        ui.status(&format!("{name} is at {new}"));
+        Ok(())
     }
-    repo.update_reference(name, old, tip, "reroll: regenerate")?;
-    ui.status(&format!("{name} is at {tip}"));
-    Ok(())
 }
 
 fn report(
@@ -238,6 +251,6 @@ fn report(
         directory: directory.map(|directory| directory.display().to_string()),
         files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),
     };
-    ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+    print_json(&report, ui)?;
     Ok(())
 }

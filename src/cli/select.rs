@@ -34,6 +34,24 @@ pub(super) struct SeriesArgs {
     series: Option<String>,
 }
 
+/// What a subcommand takes that only reads.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReadArgs {
+    #[command(flatten)]
+    pub(super) base: BaseArgs,
+    #[command(flatten)]
+    pub(super) series: SeriesArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Prints an object as `--json` has it.
+pub(super) fn print_json(report: &impl serde::Serialize, ui: Ui) -> Result<()> {
+    let json = serde_json::to_string_pretty(report)?;
+    Ok(ui.data(format!("{json}\n").as_bytes())?)
+}
+
 impl SeriesArgs {
     /// Reads the recipe.
     pub(super) fn recipe(&self) -> Result<Recipe> {

@@ -128,14 +128,14 @@ pub fn between(
 
 /// The patch of one file, `None` being no file; `driver` finds the labels. The caller has made sure
 /// that it is text.
-pub fn of_file(
+pub fn of_file<'a>(
     path: &BStr,
-    old: Option<&Version>,
-    new: Option<&Version>,
+    old: Option<&'a Version>,
+    new: Option<&'a Version>,
     driver: Driver,
 ) -> Result<FileDiff> {
-    let bytes = |version: Option<&Version>| version.map_or(Vec::new(), |it| it.bytes.clone());
-    let found = hunks(&bytes(old), &bytes(new), driver)?;
+    let bytes = |version: Option<&'a Version>| version.map_or(&b""[..], |it| &it.bytes);
+    let found = hunks(bytes(old), bytes(new), driver)?;
     let (change, text) = match (old, new) {
         (Some(old), Some(new)) if old.mode & MODE_KIND != new.mode & MODE_KIND => {
             let gone = of_file(path, Some(old), None, driver)?.text;

@@ -11,9 +11,11 @@ use std::ops::Range;
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
 use serde::Serialize;
+use tree_sitter::Node;
 
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, Place};
+use crate::shape::quote;
 use crate::syntax::{Function, Source, line_end, line_start};
 use crate::template::indent;
 
@@ -95,6 +97,13 @@ impl Anchor {
         }
     }
 
+    /// Leaves the comments above the first statement where they are.
+    pub fn leave_comments_above(&mut self) {
+        if matches!(self.layout, Layout::Statements(_)) {
+            self.range.start = self.at;
+        }
+    }
+
     /// The lines of the anchor, with the empty line above them where what follows is empty or the end of a block:
     /// what has to go when nothing takes its place.
     fn lines(&self, text: &[u8]) -> Range<usize> {
@@ -150,16 +159,16 @@ pub fn replace(
         source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
     };
     let proof = Proof {
+        before: definitions(source),
+        after: definitions(&new),
         source,
         new: &new,
         edit,
     };
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
-    for name in changes
-        .into_iter()
-        .chain(defines.iter().map(String::as_str))
-    {
+    let defined = defines.iter().map(String::as_str);
+    for name in changes.into_iter().chain(defined) {
         proof.parses(name)?;
     }
     Ok(new)
@@ -169,17 +178,21 @@ pub fn replace(
 struct Proof<'a> {
     source: &'a Source,
     new: &'a Source,
+    before: Definitions<'a>,
+    after: Definitions<'a>,
     edit: &'a EditSpec,
 }
 
+/// The texts of definitions, by name; a name can be defined more than once (under `#if`).
+type Definitions<'a> = BTreeMap<&'a BStr, Vec<&'a BStr>>;
+
 impl Proof<'_> {
     fn others_are_untouched(&self, changes: Option<&str>) -> Result<()> {
-        let (before, after) = (definitions(self.source), definitions(self.new));
-        let touched = before.iter().find(|(name, texts)| {
-            after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
+        let touched = self.before.iter().find(|(name, texts)| {
+            self.after.get(*name) != Some(texts) && changes.is_none_or(|changes| **name != changes)
         });
         match touched {
-            Some((name, _)) => Err(self.broken(format!(
+            Some((name, _)) => Err(self.broken(&format!(
                 "changes or breaks `{name}()`, which it does not name"
             ))),
             None => Ok(()),
@@ -187,8 +200,8 @@ impl Proof<'_> {
     }
 
     fn additions_are(&self, defines: &[String]) -> Result<()> {
-        let (before, after) = (definitions(self.source), definitions(self.new));
-        let added = after.keys().filter(|name| !before.contains_key(*name));
+        let added = self.after.keys();
+        let added = added.filter(|name| !self.before.contains_key(*name));
         let mut added: Vec<String> = added.map(ToString::to_string).collect();
         let mut wanted = defines.to_vec();
         added.sort();
@@ -197,7 +210,7 @@ impl Proof<'_> {
             return Ok(());
         }
         let (added, wanted) = (added.join(", "), wanted.join(", "));
-        Err(self.broken(format!(
+        Err(self.broken(&format!(
             "defines [{added}], but its `defines` says [{wanted}]"
         )))
     }
@@ -205,30 +218,84 @@ impl Proof<'_> {
     /// A function that is there as it should be. One that the parser did not understand before need not be understood now.
     fn parses(&self, name: &str) -> Result<()> {
         let now = self.new.functions_named(name)?;
-        let before = self.source.functions_named(name)?;
-        let clean = now.iter().all(|function| function.clean)
-            || before.iter().any(|function| !function.clean);
+        let clean = now.iter().all(|function| function.clean) || {
+            let before = self.source.functions_named(name)?;
+            before.iter().any(|function| !function.clean)
+        };
         if now.len() == 1 && clean {
             return Ok(());
         }
-        Err(self.broken(format!(
+        Err(self.broken(&format!(
             "breaks `{name}()`: it does not parse as a function any more"
         )))
     }
 
-    fn broken(&self, what: String) -> anyhow::Error {
-        Refusal::usage(format!(
-            "{}: edit `{}` {what}",
-            self.edit.place, self.edit.name
-        ))
-        .hint("mend its template, or `defines`")
-        .into()
+    fn broken(&self, what: &str) -> anyhow::Error {
+        let EditSpec { place, name, .. } = self.edit;
+        Refusal::usage(format!("{place}: edit `{name}` {what}"))
+            .hint("mend its template, or `defines`")
+            .into()
     }
 }
 
-/// Every definition's text, by name; a name can be defined more than once (under `#if`).
-fn definitions(source: &Source) -> BTreeMap<&BStr, Vec<&BStr>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+/// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
+/// named by the recipe, but what the base says about them is not.
+pub fn keeps_comments(
+    source: &Source,
+    anchor: &Anchor,
+    rendered: &[String],
+    edit: &EditSpec,
+) -> Result<()> {
+    let Some(function) = &anchor.function else {
+        return Ok(());
+    };
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rendered = plain(&rendered.join("\n"));
+    let comments = comments(function.block()?, &anchor.range);
+    let texts: Vec<_> = comments
+        .iter()
+        .map(|range| plain(&source.slice(range.clone()).to_str_lossy()))
+        .collect();
+    let is_lost = |text: &String| {
+        let there = texts.iter().filter(|other| *other == text).count();
+        rendered.matches(text.as_str()).count() < there
+    };
+    let lost = comments.iter().zip(&texts).find(|(_, text)| is_lost(text));
+    let Some((range, _)) = lost else {
+        return Ok(());
+    };
+    let place = format!("{}:{}", edit.file, source.line(range.start));
+    Err(Refusal::drift(format!(
+        "edit `{}` would lose the comment at {place} in `{}()`",
+        edit.name, function.name
+    ))
+    .details(quote(source, &edit.file, range))
+    .hint(format!(
+        "let a template of the edit show it (`match.text`, or a capture) at {}",
+        edit.place
+    ))
+    .into())
+}
+
+/// The comments below a node that lie in a range.
+fn comments(node: Node<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let bytes = node.byte_range();
+        if node.kind() == "comment" && range.start <= bytes.start && bytes.end <= range.end {
+            found.push(bytes);
+        }
+        let mut cursor = node.walk();
+        open.extend(node.children(&mut cursor));
+    }
+    found.sort_by_key(|range| range.start);
+    found
+}
+
+/// Everything that is laid out like a definition.
+fn definitions(source: &Source) -> Definitions<'_> {
+    let mut found = Definitions::new();
     for (name, definition) in source.layout() {
         let text = source.slice(definition.start..definition.range.end);
         found.entry(name).or_default().push(text);

@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
-use sha2::{Digest, Sha256};
 
-use super::cache::Key;
+use super::cache::{Key, digest};
 use super::run::Context;
 use super::scratch::{Scratch, said};
 use super::{Mail, Name, Outcome, Patch, Status};
@@ -19,7 +18,7 @@ use crate::repo::{Commit, Repo, Signature};
 /// Proves every mail.
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let subject = context.subject;
-    let git = super::toolchain::Tool::new("git", "git").version()?;
+    let git = context.version(&super::toolchain::Tool::new("git", "git"))?;
     let mails: Vec<_> = subject
         .mails
         .iter()
@@ -31,9 +30,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
     let key = Key::of(&(Name::Apply, git, mails, ids, &subject.settings.skip));
     if let Some(outcomes) = context.cache.get(&key) {
-        outcomes
-            .into_iter()
-            .for_each(|outcome| context.found(outcome));
+        context.found_all(outcomes);
         return Ok(());
     }
     let scratch = Scratch::with(&subject.base_files)?;
@@ -60,14 +57,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
     }
     context.cache.put(&key, &outcomes);
     Ok(())
-}
-
-/// A digest of bytes as a key holds it.
-pub(super) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// One mail: `git mailinfo`, then `git am` on the patch before it.
@@ -101,10 +90,10 @@ fn read_back(scratch: &Scratch, patch: &Patch, mail: &Mail) -> Result<Vec<String
     }
     let commit = &patch.commit;
     let header = |name: &str| {
-        let lines = output.stdout.lines();
-        let found = lines
-            .filter_map(|line| line.strip_prefix(name.as_bytes()))
-            .next();
+        let found = output
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix(name.as_bytes()));
         found.unwrap_or_default().as_bstr().to_owned()
     };
     let wanted = [

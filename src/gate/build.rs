@@ -50,7 +50,7 @@ pub(super) struct Built {
 }
 
 /// Longer than any single step takes on a slow machine: what hangs is stopped.
-const TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const TIMEOUT: Duration = Duration::from_mins(45);
 
 /// What sparse says about this file proves that it ran, and on which file: kbuild skips a sparse that it finds too old
 /// and says nothing that changes its exit code.
@@ -81,6 +81,10 @@ pub(super) fn groups<'a>(context: &Context<'a>) -> Vec<Group<'a>> {
 
 /// The chosen gates that look at a configuration.
 fn gates(context: &Context<'_>, configuration: &Configuration) -> Vec<Name> {
+    let chosen = &context.options.configurations;
+    if !chosen.is_empty() && !chosen.contains(&configuration.name) {
+        return Vec::new();
+    }
     let has = |gate| match gate {
         Name::Build => true,
         Name::Section => configuration.section,
@@ -146,7 +150,7 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
             .chain(&configuration.emulator_tools())
             .filter(|tool| tool.find().is_some())
         {
-            versions.push(tool.version()?);
+            versions.push(context.version(tool)?);
         }
     }
     let mut cells = Vec::new();
@@ -169,9 +173,7 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
             }
             let key = key(context, configuration, gate, patch, &versions)?;
             match context.cache.get(&key) {
-                Some(outcomes) => outcomes
-                    .into_iter()
-                    .for_each(|outcome| context.found(outcome)),
+                Some(outcomes) => context.found_all(outcomes),
                 None => cells.push(Cell {
                     configuration,
                     gate,
@@ -243,11 +245,9 @@ impl<'a, 'b> Bench<'a, 'b> {
         let subject = context.subject;
         let name = &configuration.name;
         let source = context.source(name)?;
-        let versions: Vec<_> = configuration
-            .tools()
-            .iter()
-            .map(super::toolchain::Tool::version)
-            .collect::<Result<_>>()?;
+        let tools = configuration.tools();
+        let versions = tools.iter().map(|tool| context.version(tool));
+        let versions: Vec<_> = versions.collect::<Result<_>>()?;
         let paths: Vec<_> = subject.base_files.keys().map(ToString::to_string).collect();
         let key = Key::of(&(
             "bench",
@@ -423,10 +423,10 @@ impl<'a, 'b> Bench<'a, 'b> {
         let section = wants(Name::Section)
             .then(|| section::look(self, configuration, number))
             .transpose()?;
-        if wants(Name::Equality) {
-            if let Err(trouble) = equality::keep(self, configuration, number)? {
-                return Ok(Err(trouble));
-            }
+        if wants(Name::Equality)
+            && let Err(trouble) = equality::keep(self, configuration, number)?
+        {
+            return Ok(Err(trouble));
         }
         Ok(Ok(State { built, section }))
     }

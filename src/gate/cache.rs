@@ -2,6 +2,7 @@
 //!
 //! Hides the keys and the files: an outcome is found again exactly when nothing that made it has changed.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,18 +31,27 @@ impl Key {
     pub(super) fn of(parts: &impl Serialize) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let text = serde_json::to_vec(&(FORMAT, version, parts)).unwrap_or_default();
-        let digest = Sha256::digest(text);
-        Self(
-            digest[..20]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        let mut name = digest(&text);
+        name.truncate(40);
+        Self(name)
     }
 
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A digest of bytes, in hexadecimal digits.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 impl Cache {
@@ -67,10 +77,11 @@ impl Cache {
     /// Keeps outcomes under `key`, unless one of them could not be found out. A cache that cannot be written is none.
     pub(super) fn put(&self, key: &Key, outcomes: &[Outcome]) {
         let known = |outcome: &Outcome| matches!(outcome.status, Status::Pass | Status::Fail);
-        if outcomes.iter().all(known) {
-            if let Ok(bytes) = serde_json::to_vec(outcomes) {
-                let _ = write_whole(&self.path(key), &bytes);
-            }
+        let bytes = serde_json::to_vec(outcomes)
+            .ok()
+            .filter(|_| outcomes.iter().all(known));
+        if let Some(bytes) = bytes {
+            let _ = write_whole(&self.path(key), &bytes);
         }
     }
 

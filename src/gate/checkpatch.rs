@@ -9,10 +9,11 @@ use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
 use super::build::counted;
+use super::cache::digest;
 use super::run::Context;
 use super::settings::Accept;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome, apply};
+use super::{Mail, Name, Outcome};
 use crate::exec::Task;
 
 /// One finding of checkpatch.
@@ -38,7 +39,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
         }
         let parts = (
             subject.base.tree_id.to_string(),
-            apply::digest(&mail.bytes),
+            digest(&mail.bytes),
             &subject.settings.accept,
             &mail.file_name,
         );

@@ -17,12 +17,12 @@ pub struct GateArgs {
     /// Run only these gates
     #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]
     gates: Vec<Name>,
+    /// Build only in these configurations
+    #[arg(long = "configuration", value_name = "NAME")]
+    configurations: Vec<String>,
     /// Tell for each patch how it fits REV too: clean, drifted, conflict or upstream
     #[arg(long, value_name = "REV")]
     onto: Option<String>,
-    /// Run gates that take many minutes too
-    #[arg(long)]
-    slow: bool,
     /// Find everything out anew, whatever earlier runs found
     #[arg(long)]
     renew: bool,
@@ -32,7 +32,7 @@ pub struct GateArgs {
     /// Print the outcomes as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write the outcomes to FILE as JUnit XML, too
+    /// Write the outcomes to FILE as `JUnit` XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
@@ -41,8 +41,8 @@ impl GateArgs {
     fn options(&self) -> Options {
         Options {
             gates: self.gates.clone(),
+            configurations: self.configurations.clone(),
             onto: self.onto.clone(),
-            slow: self.slow,
             cache: if self.renew {
                 CachePolicy::Renew
             } else {

@@ -25,12 +25,13 @@ struct Finding {
 }
 
 /// Looks at every mail, and at the series as a whole.
+#[expect(clippy::unnecessary_wraps, reason = "as every gate")]
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
     let subject = context.subject;
     let letters = &subject.letters;
     let found = rules::check(letters.cover.as_ref(), &letters.patches, &letters.options);
     let mut findings: Vec<_> = found
-        .into_iter()
+        .iter()
         .map(|finding| numbered(subject, finding))
         .collect();
     findings.extend(unknown_bases(subject));
@@ -54,6 +55,11 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
         context.found(judge(subject, &mine, blank));
     }
     Ok(())
+}
+
+/// Whether there is a rule of this name.
+pub(super) fn is_rule(name: &str) -> bool {
+    name == BASE_COMMIT || rules::RULES.iter().any(|rule| rule.name == name)
 }
 
 fn judge(subject: &Subject, findings: &[&Finding], blank: Outcome) -> Outcome {
@@ -87,7 +93,7 @@ fn skip<'a>(subject: &'a Subject, finding: &Finding) -> Option<&'a Skip> {
 }
 
 /// A finding of the rules with the number of its patch.
-fn numbered(subject: &Subject, finding: rules::Finding) -> Finding {
+fn numbered(subject: &Subject, finding: &rules::Finding) -> Finding {
     let patch = if finding.patch == "cover letter" {
         Some(0)
     } else {

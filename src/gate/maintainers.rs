@@ -8,9 +8,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
+use super::cache::digest;
 use super::run::Context;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome, apply};
+use super::{Mail, Name, Outcome};
 use crate::exec::Task;
 
 /// Asks for every patch.
@@ -23,7 +24,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             context.found(blank.error("not installed: perl").packages(&packages));
             continue;
         }
-        let parts = (subject.base.tree_id.to_string(), apply::digest(&mail.bytes));
+        let parts = (subject.base.tree_id.to_string(), digest(&mail.bytes));
         context.cached(Name::Maintainers, Some(mail.number), &parts, |source| {
             ask(mail, source)
         })?;

@@ -104,7 +104,7 @@ fn try_one(scratch: &Scratch, upstream: &Upstream, mail: &Mail, blank: Outcome) 
         return Ok(verdict(blank, Verdict::Clean));
     }
     let mut outcome = verdict(blank, Verdict::Drifted).lines(moved);
-    outcome.reason = "applies at other lines".to_owned();
+    "applies at other lines".clone_into(&mut outcome.reason);
     Ok(outcome)
 }
 

@@ -1,4 +1,4 @@
-//! A report as a table for people, as JSON and as JUnit XML for machines.
+//! A report as a table for people, as JSON and as `JUnit` XML for machines.
 //!
 //! Hides the formats; what is hostile is escaped here.
 

@@ -2,7 +2,7 @@
 //!
 //! Hides the queue and the threads; the first interruption stops all of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,20 +12,22 @@ use anyhow::Result;
 
 use super::cache::Cache;
 use super::settings::Skip;
+use super::toolchain::Tool;
 use super::{Name, Outcome, Report, Subject, apply, build, checkpatch, mail, maintainers, onto};
-use crate::error::{Exit, refusal};
+use crate::error::{Exit, Refusal, refusal};
 use crate::exec::check_interrupted;
 use crate::lab::Lab;
+use crate::ui::shown_text;
 
 /// What to run, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The chosen gates; empty is all of them.
     pub gates: Vec<Name>,
+    /// The chosen configurations; empty is all of them.
+    pub configurations: Vec<String>,
     /// A revision other than the base that the patches are tried on.
     pub onto: Option<String>,
-    /// Whether gates that take many minutes run too.
-    pub slow: bool,
     /// Whether earlier outcomes are looked at.
     pub cache: CachePolicy,
     /// How many builds run at once; `None` is what the machine can take.
@@ -77,7 +79,11 @@ pub(super) struct Context<'a> {
     pub(super) make_jobs: usize,
     observer: &'a (dyn Fn(Event<'_>) + Sync),
     outcomes: Mutex<Vec<Outcome>>,
+    versions: Mutex<BTreeMap<String, String>>,
 }
+
+/// A gate that needs nothing built.
+type Gate = fn(&Context<'_>) -> Result<()>;
 
 type Job<'a> = Box<dyn FnOnce(&Context<'_>) -> Result<()> + Send + 'a>;
 
@@ -99,6 +105,7 @@ pub fn check(
     lab: &Lab,
     observer: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Report> {
+    known_configurations(subject, options)?;
     let workers = options.jobs.unwrap_or_else(capacity).max(1);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let context = Context {
@@ -110,6 +117,7 @@ pub fn check(
         make_jobs: (cores / workers).max(1),
         observer,
         outcomes: Mutex::default(),
+        versions: Mutex::default(),
     };
     let queue = Mutex::new(tasks(&context));
     let worker = || -> Result<()> {
@@ -149,8 +157,31 @@ pub fn check(
     })
 }
 
+/// Refuses a chosen configuration that the recipe does not have (exit 2).
+fn known_configurations(subject: &Subject, options: &Options) -> Result<()> {
+    let names: Vec<_> = subject
+        .settings
+        .configuration
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    match options
+        .configurations
+        .iter()
+        .find(|name| !names.contains(&name.as_str()))
+    {
+        Some(name) => Err(Refusal::usage(format!(
+            "the recipe has no configuration `{}`",
+            shown_text(name.as_bytes())
+        ))
+        .hint(format!("it has: {}", names.join(", ")))
+        .into()),
+        None => Ok(()),
+    }
+}
+
 fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
-    let quick: [(Name, fn(&Context<'_>) -> Result<()>); 4] = [
+    let quick: [(Name, Gate); 4] = [
         (Name::Apply, apply::run),
         (Name::Mail, mail::run),
         (Name::Checkpatch, checkpatch::run),
@@ -238,6 +269,16 @@ impl<'a> Context<'a> {
             })
     }
 
+    /// The version of a tool, asked once a run.
+    pub(super) fn version(&self, tool: &Tool) -> Result<String> {
+        if let Some(version) = locked(&self.versions).get(&tool.name) {
+            return Ok(version.clone());
+        }
+        let version = tool.version()?;
+        locked(&self.versions).insert(tool.name.clone(), version.clone());
+        Ok(version)
+    }
+
     /// Tells that work goes on.
     pub(super) fn step(&self, task: &str, what: &str, done: u64, total: u64) {
         (self.observer)(Event::Step {
@@ -252,6 +293,13 @@ impl<'a> Context<'a> {
     pub(super) fn found(&self, outcome: Outcome) {
         (self.observer)(Event::Found(&outcome));
         locked(&self.outcomes).push(outcome);
+    }
+
+    /// Takes what was found out earlier.
+    pub(super) fn found_all(&self, outcomes: Vec<Outcome>) {
+        for outcome in outcomes {
+            self.found(outcome);
+        }
     }
 
     /// Takes what a gate finds about one patch: what the recipe leaves out, what is known already of `parts`, or what
@@ -271,7 +319,7 @@ impl<'a> Context<'a> {
         }
         let key = super::cache::Key::of(&(gate, patch, parts));
         if let Some(outcomes) = self.cache.get(&key) {
-            outcomes.into_iter().for_each(|outcome| self.found(outcome));
+            self.found_all(outcomes);
             return Ok(());
         }
         let source = self.source(gate.as_str())?;

@@ -2,7 +2,7 @@
 //!
 //! Hides the spelling of the table; the gates see configurations, options and reasons.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,19 +76,14 @@ pub struct Configuration {
 }
 
 /// A compiler family.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiler {
     /// `gcc`, with the cross prefix in front.
+    #[default]
     Gcc,
     /// LLVM with this suffix: `-19`; empty is the unversioned one.
     Llvm(String),
-}
-
-impl Default for Compiler {
-    fn default() -> Self {
-        Self::Gcc
-    }
 }
 
 /// A source analyser that kbuild runs.
@@ -225,6 +220,16 @@ impl Settings {
                 )));
             }
         }
+        let unknown = self
+            .skip
+            .iter()
+            .filter_map(|skip| skip.rule.as_deref())
+            .find(|rule| !super::mail::is_rule(rule));
+        if let Some(rule) = unknown {
+            return Err(Refusal::usage(format!(
+                "`[[check.skip]]` names `{rule}`, which is no rule of the mail gate"
+            )));
+        }
         let options = self
             .configuration
             .iter()
@@ -282,7 +287,9 @@ fn is_option(text: &str) -> bool {
 fn is_target(text: &str) -> bool {
     let word = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.starts_with('-');
-    text.chars().all(word) && text.split('/').all(plain) && text.ends_with(".o")
+    text.chars().all(word)
+        && text.split('/').all(plain)
+        && Path::new(text).extension() == Some("o".as_ref())
 }
 
 #[cfg(test)]

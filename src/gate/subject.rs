@@ -291,7 +291,7 @@ fn read_mails(dir: &Path) -> Result<Vec<Mail>> {
         let name = name
             .into_string()
             .ok()
-            .filter(|name| name.ends_with(".patch"));
+            .filter(|name| Path::new(name).extension() == Some("patch".as_ref()));
         names.extend(name);
     }
     names.sort();

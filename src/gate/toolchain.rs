@@ -43,14 +43,18 @@ impl Tool {
         find(&self.name)
     }
 
-    /// The first line it says about its version; empty for what says none.
+    /// The first words it says about its version; empty for what says none.
     pub(crate) fn version(&self) -> Result<String> {
         if self.name.starts_with('/') {
             return Ok(String::new());
         }
         let output = Task::new(&self.name).clean_env().arg("--version").run()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(text.lines().next().unwrap_or_default().to_owned())
+        Ok(text
+            .lines()
+            .find(|line| !line.is_empty())
+            .unwrap_or_default()
+            .to_owned())
     }
 }
 

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::read::wrong;
-use super::{Action, EditSpec, Fact, Recipe, Spot, Target, Text, all_parts};
+use super::{Action, EditSpec, Fact, Recipe, Target, Text, all_parts, wrong};
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 
@@ -71,7 +70,7 @@ fn named_things_are_there(recipe: &Recipe, edit: &EditSpec) -> Result<()> {
             format!("`when` asks for the fact `{name}`, which `series.toml` does not probe");
         return Err(wrong(&edit.place, message));
     }
-    if let Some(Target::Part { function, part }) = target(edit) {
+    if let Some(Target::Part { function, part }) = edit.target() {
         let spec = recipe.functions.iter().find(|spec| spec.id == *function);
         let found = spec.is_some_and(|spec| {
             all_parts(&spec.parts)
@@ -101,7 +100,7 @@ fn named_things_are_there(recipe: &Recipe, edit: &EditSpec) -> Result<()> {
 
 /// A capture that no input takes up was written for nothing, and is likely a mistake.
 fn captures_of_edit_are_used(edit: &EditSpec) -> Result<()> {
-    let Some(Target::Statement { pattern, .. }) = target(edit) else {
+    let Some(Target::Statement { pattern, .. }) = edit.target() else {
         return Ok(());
     };
     let used = |name: &String| {
@@ -155,16 +154,6 @@ fn captures_of_parts_are_used(recipe: &Recipe) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The statements that an edit is about.
-fn target(edit: &EditSpec) -> Option<&Target> {
-    match &edit.action {
-        Action::Insert(Spot::Before(target) | Spot::After(target), _)
-        | Action::Replace(target, _)
-        | Action::Extract { target, .. } => Some(target),
-        Action::Create(_) | Action::Insert(..) => None,
-    }
 }
 
 fn texts(edit: &EditSpec) -> Vec<&Text> {

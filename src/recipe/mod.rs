@@ -13,6 +13,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
 
@@ -226,6 +227,38 @@ pub struct EditSpec {
     pub place: Place,
 }
 
+impl EditSpec {
+    /// The statements that it is about, if it is about some.
+    #[must_use]
+    pub fn target(&self) -> Option<&Target> {
+        match &self.action {
+            Action::Insert(Spot::Before(target) | Spot::After(target), _)
+            | Action::Replace(target, _)
+            | Action::Extract { target, .. } => Some(target),
+            Action::Create(_) | Action::Insert(..) => None,
+        }
+    }
+
+    /// Whether it is about the function that the recipe calls `id` and C calls `name`.
+    #[must_use]
+    pub fn is_about(&self, id: &str, name: &str) -> bool {
+        match (self.target(), &self.action) {
+            (Some(Target::Part { function, .. }), _) => function == id,
+            (Some(Target::Statement { function, .. } | Target::Function(function)), _) => {
+                function == name
+            }
+            (None, Action::Insert(spot, _)) => matches!(
+                spot,
+                Spot::BeforeFunction(function)
+                    | Spot::AfterFunction(function)
+                    | Spot::End(function)
+                    | Spot::Parameter(function, _) if function == name
+            ),
+            (None, _) => false,
+        }
+    }
+}
+
 /// What an edit does.
 #[derive(Debug, Clone)]
 pub enum Action {
@@ -351,4 +384,11 @@ pub fn all_parts(parts: &[PartSpec]) -> Vec<&PartSpec> {
         .iter()
         .flat_map(|part| std::iter::once(part).chain(all_parts(&part.parts)))
         .collect()
+}
+
+/// The error for a line of a recipe.
+fn wrong(place: &Place, message: impl std::fmt::Display) -> anyhow::Error {
+    Refusal::usage(format!("{place}: {message}"))
+        .hint("`ARCHITECTURE.md` describes the recipe's keys")
+        .into()
 }

@@ -15,7 +15,7 @@ use super::check;
 use super::files::Files;
 use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
-    Recipe, SeriesSpec, Spot, Target, Text,
+    Recipe, SeriesSpec, Spot, Target, Text, wrong,
 };
 use crate::error::Refusal;
 use crate::pattern::Pattern;
@@ -275,12 +275,6 @@ fn place(label: &str, text: &str, span: std::ops::Range<usize>) -> Place {
         file: label.to_owned(),
         line: text[..span.start].matches('\n').count() + 1,
     }
-}
-
-pub(super) fn wrong(place: &Place, message: impl std::fmt::Display) -> anyhow::Error {
-    Refusal::usage(format!("{place}: {message}"))
-        .hint("`ARCHITECTURE.md` describes the recipe's keys")
-        .into()
 }
 
 /// A path of the recipe must stay in the tree, and out of git's own directory.

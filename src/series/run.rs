@@ -10,10 +10,10 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Patch;
 use super::tree::Tree;
 use super::write::Writer;
-use crate::edit::{Anchor, Landing, Search, replace, whole_file};
-use crate::error::Refusal;
+use crate::edit::{Anchor, Landing, Search, keeps_comments, replace, whole_file};
+use crate::error::{Exit, Refusal};
 use crate::facts;
-use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Text};
+use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Target, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
 use crate::syntax::Source;
 
@@ -106,7 +106,8 @@ impl<'a> Run<'a> {
         let mut touched = BTreeSet::new();
         for edit in &spec.edits {
             if self.wanted(edit)? {
-                self.edit(spec, edit)?;
+                self.edit(spec, edit)
+                    .map_err(|error| self.placed(edit, error))?;
                 touched.insert(edit.file.clone());
             }
         }
@@ -122,6 +123,26 @@ impl<'a> Run<'a> {
             .into());
         }
         Ok(touched.into_iter().collect())
+    }
+
+    /// Says that lines are counted in the file as it is by now, where that is not the base's any more.
+    fn placed(&self, edit: &EditSpec, error: anyhow::Error) -> anyhow::Error {
+        if !self
+            .landings
+            .iter()
+            .any(|landing| landing.file == edit.file)
+        {
+            return error;
+        }
+        match error.downcast::<Refusal>() {
+            Ok(mut refusal) if refusal.exit == Exit::Drift => {
+                let note = "lines are counted in the file as the edits before this one left it";
+                refusal.details.push(note.to_owned());
+                refusal.into()
+            }
+            Ok(refusal) => refusal.into(),
+            Err(error) => error,
+        }
     }
 
     /// Whether the facts are as an edit wants them.
@@ -177,10 +198,20 @@ impl<'a> Run<'a> {
                 (anchor, new)
             }
             Action::Replace(target, text) => {
-                let anchor = search.target(&source, target)?;
-                let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
+                let mut anchor = search.target(&source, target)?;
+                let rendered = self.writer.edit_text(edit, &[text], &anchor)?;
+                if !edit
+                    .inputs
+                    .values()
+                    .any(|input| input.is_path("match.text"))
+                {
+                    anchor.leave_comments_above();
+                }
+                if !matches!(target, Target::Function(_)) {
+                    keeps_comments(&source, &anchor, &rendered, edit)?;
+                }
                 let changes = anchor.function_name();
-                let new = replace(&source, &anchor, &rendered, edit, changes, &edit.defines)?;
+                let new = replace(&source, &anchor, &rendered[0], edit, changes, &edit.defines)?;
                 (anchor, new)
             }
             Action::Extract {
@@ -190,6 +221,7 @@ impl<'a> Run<'a> {
             } => {
                 let anchor = search.target(&source, target)?;
                 let rendered = self.writer.edit_text(edit, &[helper, call], &anchor)?;
+                keeps_comments(&source, &anchor, &rendered, edit)?;
                 let changes = anchor.function_name();
                 let shortened = replace(&source, &anchor, &rendered[1], edit, changes, &[])?;
                 let place = search.helper(&shortened, &anchor)?;

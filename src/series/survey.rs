@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::{self, Found};
-use crate::recipe::{Action, EditSpec, Recipe};
+use crate::recipe::{Action, EditSpec, Fact, FunctionSpec, PatchSpec, Recipe};
 use crate::shape::{Mismatch, Parts, divide, quote, similar_functions};
 
 /// What a base says about itself: enough to explain, or to regenerate.
@@ -25,10 +25,13 @@ pub(super) struct Survey {
 impl Survey {
     /// Surveys a base.
     pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Self> {
+        let release = release(tree)?;
+        // First: a function that has changed is explained best by its parts.
+        let parts = shapes(tree, recipe)?;
         Ok(Self {
-            release: release(tree)?,
+            release,
             facts: facts(tree, recipe)?,
-            parts: shapes(tree, recipe)?,
+            parts,
         })
     }
 }
@@ -134,80 +137,95 @@ fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts
     let mut divided = BTreeMap::new();
     let mut mismatches = Vec::new();
     for spec in &recipe.functions {
-        let Some(source) = facts::Files::source(tree, &spec.file)? else {
-            mismatches.push(Mismatch {
-                message: format!("the base has no `{}`", spec.file),
-                details: Vec::new(),
-                hint: format!("say where `{}()` is now at {}", spec.name, spec.place),
-            });
-            continue;
-        };
-        let found = source.functions_named(&spec.name)?;
-        match found.as_slice() {
-            [function] => match divide(&source, function, spec) {
-                Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
-                Err(wrong) => mismatches.extend(wrong),
-            },
-            [] => {
-                let near = similar_functions(&source, &spec.file, &spec.name);
-                let details = std::iter::once("nearest in the base:".to_owned())
-                    .chain(near)
-                    .collect();
-                let message = format!("`{}` does not define `{}()`", spec.file, spec.name);
-                mismatches.push(Mismatch {
-                    message,
-                    details,
-                    hint: format!("say which function it is now at {}", spec.place),
-                });
-            }
-            several => {
-                let details = several
-                    .iter()
-                    .flat_map(|function| {
-                        quote(&source, &spec.file, &(function.start..function.body.start))
-                    })
-                    .collect();
-                let message = format!(
-                    "`{}` defines `{}()` {} times",
-                    spec.file,
-                    spec.name,
-                    several.len()
-                );
-                mismatches.push(Mismatch {
-                    message,
-                    details,
-                    hint: format!("say which one is meant at {}", spec.place),
-                });
+        match shape(tree, spec)? {
+            Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
+            Err(mut wrong) => {
+                for mismatch in &mut wrong {
+                    mismatch.details.extend(needed_by(recipe, spec));
+                }
+                mismatches.append(&mut wrong);
             }
         }
     }
     if mismatches.is_empty() {
         Ok(divided)
     } else {
-        Err(drifted(recipe, mismatches))
+        Err(drifted(mismatches))
     }
 }
 
-/// One error for all that does not fit; it names the patches that depend on it.
-fn drifted(recipe: &Recipe, mut mismatches: Vec<Mismatch>) -> anyhow::Error {
+/// One function of the base, divided; or why it cannot be.
+fn shape(tree: &mut Tree<'_>, spec: &FunctionSpec) -> Result<Result<Parts, Vec<Mismatch>>> {
+    let FunctionSpec {
+        file, name, place, ..
+    } = spec;
+    let mismatch = |message, details, hint| {
+        Ok(Err(vec![Mismatch {
+            message,
+            details,
+            hint,
+        }]))
+    };
+    let Some(source) = facts::Files::source(tree, file)? else {
+        let hint = format!("say where `{name}()` is now at {place}");
+        return mismatch(format!("the base has no `{file}`"), Vec::new(), hint);
+    };
+    let found = source.functions_named(name)?;
+    match found.as_slice() {
+        [function] => Ok(divide(&source, function, spec)),
+        [] => {
+            let near = similar_functions(&source, file, name);
+            let details = std::iter::once("nearest in the base:".to_owned()).chain(near);
+            let hint = format!("say which function it is now at {place}");
+            let message = format!("`{file}` does not define `{name}()`");
+            mismatch(message, details.collect(), hint)
+        }
+        several => {
+            let heads = several.iter().map(|found| found.start..found.body.start);
+            let details = heads.flat_map(|head| quote(&source, file, &head));
+            let message = format!("`{file}` defines `{name}()` {} times", several.len());
+            let hint = format!("say which one is meant at {place}");
+            mismatch(message, details.collect(), hint)
+        }
+    }
+}
+
+/// The edits that build on a function, a line for each patch that has some.
+fn needed_by(recipe: &Recipe, spec: &FunctionSpec) -> Vec<String> {
+    let path = format!("{}.", spec.id);
+    let builds_on = |edit: &&EditSpec| {
+        let inputs = edit.inputs.values();
+        let mut paths = inputs.filter_map(|input| match input {
+            Fact::Text(path) => Some(path),
+            Fact::Flag(_) => None,
+        });
+        edit.is_about(&spec.id, &spec.name) || paths.any(|input| input.starts_with(&path))
+    };
+    let line = |patch: &PatchSpec| {
+        let edits = patch.edits.iter().filter(builds_on);
+        let names: Vec<_> = edits.map(|edit| format!("`{}`", edit.name)).collect();
+        let list = names.join(", ");
+        (!names.is_empty()).then(|| format!("  patch `{}` builds on it: {list}", patch.name))
+    };
+    recipe.patches.iter().filter_map(line).collect()
+}
+
+/// One error for all that does not fit.
+fn drifted(mut mismatches: Vec<Mismatch>) -> anyhow::Error {
     let first = mismatches.remove(0);
     let mut details = first.details;
-    let dependants: Vec<_> = recipe
-        .patches
-        .iter()
-        .map(|patch| format!("`{}`", patch.name))
-        .collect();
+    let mut hint = first.hint;
+    if !mismatches.is_empty() {
+        details.push(format!("  hint: {hint}"));
+        hint = "mend each of these places in the recipe, then run it again".to_owned();
+    }
     for mismatch in mismatches {
         details.push(mismatch.message);
         details.extend(mismatch.details);
         details.push(format!("  hint: {}", mismatch.hint));
     }
-    details.push(format!(
-        "nothing was regenerated; the patches are {}",
-        dependants.join(", ")
-    ));
     Refusal::drift(first.message)
         .details(details)
-        .hint(first.hint)
+        .hint(hint)
         .into()
 }

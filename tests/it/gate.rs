@@ -75,6 +75,13 @@ int thing_b(int x)
 {
 	return x + 2;
 }
+
+void thing_fill(long *memory, int count);
+void thing_fill(long *memory, int count)
+{
+	for (int i = 0; i < count; i++)
+		memory[i] = i;
+}
 ";
 
 const SETTINGS: &str = r#"
@@ -275,9 +282,9 @@ impl Report {
                 .unwrap_or_default();
             format!(
                 "{}{configuration} {}: {}",
-                it["gate"].as_str().unwrap(),
+                it["gate"].as_str().expect("text"),
                 it["patch"],
-                it["status"].as_str().unwrap()
+                it["status"].as_str().expect("text")
             )
         };
         bad.map(name).collect()
@@ -323,8 +330,9 @@ fn clean() -> Kernel {
 }
 
 /// Whether a tool is there; in CI it has to be.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn have(tool: &str) -> bool {
-    let there = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+    let there = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
         .any(|dir| dir.join(tool).exists());
     assert!(
         there || std::env::var("CI").is_err(),
@@ -431,7 +439,7 @@ fn sparse_that_kbuild_skips_in_silence_is_an_error() {
     assert_eq!(report.exit, reroll::exec::End::Code(4));
     let reason = report.of("build", Some("sparse"), 1)["reason"]
         .as_str()
-        .unwrap();
+        .expect("text");
     assert!(
         reason.contains("sparse did not run on the source of `mm/thing.o`"),
         "{reason}"
@@ -446,7 +454,7 @@ fn an_option_that_vanishes_is_an_error() {
     assert_eq!(report.bad().len(), 6);
     let reason = report.of("build", Some("gcc"), 1)["reason"]
         .as_str()
-        .unwrap();
+        .expect("text");
     assert!(
         reason.contains("did not survive `olddefconfig`: NEVER=y (it is n)"),
         "{reason}"
@@ -541,7 +549,7 @@ fn a_directory_of_patches_is_proven_like_the_branch_it_came_from() {
         .args(["format-patch", "-q", "-o"]);
     git.arg(&dir).arg(&range).output().expect("patches");
     let output = kernel
-        .task(&[dir.to_str().unwrap(), "--gate", "apply,build"])
+        .task(&[dir.to_str().expect("text"), "--gate", "apply,build"])
         .run()
         .expect("reroll starts");
     let report = Report::new(&output);
@@ -569,13 +577,13 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
             .replacen("int thing_a", "\n\nint thing_a", 1);
     kernel.commit("rework", &[("mm/thing.c", &text)]);
     kernel.commit("three", &[("mm/thing.c", &format!("{text}\n/* end */\n"))]);
-    let onto = kernel.commits.last().unwrap().to_string();
+    let onto = kernel.commits.last().expect("commits").to_string();
     // And one in which things have only moved.
     kernel.commits.truncate(2);
     kernel.files = base;
     let text = format!("/* one */\n/* two */\n/* three */\n/* four */\n{THING}");
     kernel.commit("move", &[("mm/thing.c", &text)]);
-    let moved = kernel.commits.last().unwrap().to_string();
+    let moved = kernel.commits.last().expect("commits").to_string();
 
     kernel.commits = series;
     let verdicts = |report: &Report, rev: &str| -> Vec<String> {
@@ -584,7 +592,7 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
             .map(|patch| {
                 report.of("apply", Some(&name), patch)["verdict"]
                     .as_str()
-                    .unwrap()
+                    .expect("text")
                     .to_owned()
             })
             .collect()
@@ -611,7 +619,12 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
 fn junit_has_a_case_for_each_patch_gate_and_configuration() {
     let kernel = clean();
     let file = kernel.path("junit.xml");
-    kernel.check(&["--gate", "build,apply", "--junit", file.to_str().unwrap()]);
+    kernel.check(&[
+        "--gate",
+        "build,apply",
+        "--junit",
+        file.to_str().expect("text"),
+    ]);
     let text = fs::read_to_string(file).expect("written");
     assert_eq!(text.matches("<testcase ").count(), 8, "{text}");
     assert!(text.contains("classname=\"build arm64\""), "{text}");
@@ -636,7 +649,7 @@ fn alive_below(dir: &Path) -> Vec<String> {
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
         let cwd = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
         if cwd.starts_with(dir)
-            || command.contains(dir.to_str().unwrap()) && !command.contains("reroll check")
+            || command.contains(dir.to_str().expect("text")) && !command.contains("reroll check")
         {
             alive.push(command);
         }
@@ -645,6 +658,7 @@ fn alive_below(dir: &Path) -> Vec<String> {
 }
 
 /// When a check is ended.
+#[derive(Clone, Copy)]
 enum After {
     Time(Duration),
     /// Once a child that begins like this runs.
@@ -660,7 +674,7 @@ fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -
         match after {
             After::Time(after) => std::thread::sleep(after),
             After::Child(name) => {
-                let deadline = Instant::now() + Duration::from_secs(60);
+                let deadline = Instant::now() + Duration::from_mins(1);
                 while !alive_below(&kernel.path("cache"))
                     .iter()
                     .any(|it| it.starts_with(name))
@@ -729,4 +743,193 @@ fn a_killed_check_leaves_nothing_stale() {
         let report = kernel.check(&["--gate", "build,section"]);
         assert_eq!(report.comparable(), expected, "killed after {millis} ms");
     }
+}
+
+/// A series of one patch with this message, its mail gate not left out.
+fn mailed(message: &str, args: &[&str]) -> Report {
+    let mut kernel = Kernel::new();
+    kernel.patch(message, "x + 1", "x + 11");
+    let about_series = [
+        "recipients-missing",
+        "recipients-list",
+        "change-id-missing",
+        "base-named",
+        "cover-missing",
+    ];
+    let (before, _) = SETTINGS.split_once("[[skip]]").expect("settings");
+    before.clone_into(&mut kernel.settings);
+    for rule in about_series.iter().filter(|rule| {
+        reroll::mail::rules::RULES
+            .iter()
+            .any(|it| it.name == **rule)
+    }) {
+        kernel.settings += &format!(
+            "[[skip]]\ngate = \"mail\"\nrule = \"{rule}\"\nreason = \"a branch has no letters\"\n"
+        );
+    }
+    kernel.check(&[&["--gate", "mail,apply,checkpatch"], args].concat())
+}
+
+#[test]
+fn a_plain_message_passes_the_mail_gate() {
+    let report = mailed(
+        "mm: count further\n\nThe count is short. Count further.\n\nSigned-off-by: A U Thor <author@example.org>\n",
+        &[],
+    );
+    assert_eq!(report.bad(), Vec::<String>::new(), "{report:?}");
+}
+
+#[test]
+fn a_subject_of_76_characters_fails_the_mail_gate_only() {
+    let subject = format!("mm: {}", "count ".repeat(12)).trim_end().to_owned();
+    let message = format!(
+        "{subject}x\n\nThe count is short.\n\nSigned-off-by: A U Thor <author@example.org>\n"
+    );
+    assert_eq!(subject.len() + 1, 76);
+    let report = mailed(&message, &[]);
+    assert_eq!(report.bad(), ["mail 1: fail"], "{report:?}");
+    assert!(Report::lines(report.of("mail", None, 1)).contains("(subject-length)"));
+}
+
+#[test]
+fn a_missing_sign_off_fails_the_mail_gate_only() {
+    let report = mailed(
+        "mm: count further\n\nThe count is short. Count further.\n",
+        &[],
+    );
+    assert_eq!(report.bad(), ["mail 1: fail"], "{report:?}");
+}
+
+#[test]
+fn a_base_commit_that_nobody_has_fails_the_mail_gate_only() {
+    let mut kernel = clean();
+    kernel.settings = SETTINGS.replace(
+        "reason = \"the letters are not what these tests are about\"\n",
+        "rule = \"recipients-missing\"\nreason = \"nobody\"\n",
+    );
+    let dir = kernel.path("patches");
+    let range = format!("{}..{}", kernel.commits[1], kernel.commits[3]);
+    // The commit before the base: it is in no tree that the series names.
+    let base = format!("--base={}", kernel.commits[0]);
+    let git = Task::git()
+        .arg("--git-dir")
+        .arg(kernel.path("kernel.git"))
+        .args(["format-patch", "-q", &base, "-o"]);
+    git.arg(&dir).arg(&range).output().expect("patches");
+    let output = kernel
+        .task(&[dir.to_str().expect("text"), "--gate", "mail,apply"])
+        .run()
+        .expect("reroll starts");
+    let report = Report::new(&output);
+    assert!(
+        report.bad().iter().all(|bad| bad.starts_with("mail ")),
+        "{report:?}"
+    );
+    assert!(
+        Report::lines(report.of("mail", None, 1)).contains("base-commit-unknown"),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn a_rule_that_does_not_exist_is_refused() {
+    let mut kernel = clean();
+    kernel.settings =
+        format!("{SETTINGS}[[skip]]\ngate = \"mail\"\nrule = \"no-such-rule\"\nreason = \"why\"\n");
+    let [flag, rev] = kernel.branch();
+    let output = kernel.task(&[&flag, &rev]).run().expect("reroll starts");
+    assert_eq!(output.exit, reroll::exec::End::Code(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-rule"));
+}
+
+const HARNESS: [(&str, &str); 4] = [
+    (
+        "harness.toml",
+        "kernel = [\"kernel.c\"]\nuser = [\"main.c\"]\ntable = \"user.h\"\nfaults = [\"fault_word\"]\nverify = [\"5\"]\nverify-faults = [\"5\"]\n[arch]\nx86_64 = []\n",
+    ),
+    (
+        "user.h",
+        "struct variant { const char *name; void *fn; };\nextern const struct variant variants[];\nextern const unsigned int nr_variants;\n",
+    ),
+    (
+        "kernel.c",
+        "void init_base(long *memory, int count);\nvoid init_fault_word(long *memory, int count);\nvoid init_fault_word(long *memory, int count)\n{\n\tinit_base(memory, count);\n\tmemory[4] = 7;\n}\n",
+    ),
+    (
+        "main.c",
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "user.h"
+int main(int argc, char **argv)
+{
+	int count = atoi(argv[argc - 1]), failed = 0;
+	long base[64] = { 0 }, now[64] = { 0 };
+	((void (*)(long *, int))variants[0].fn)(base, 8);
+	for (unsigned int i = 1; i < nr_variants; i++) {
+		((void (*)(long *, int))variants[i].fn)(now, 8);
+		int equal = !memcmp(base, now, count * sizeof(long));
+		failed += !equal;
+		printf("{\"variant\":\"%s\",\"bytes_equal\":%s}\n", variants[i].name, equal ? "true" : "false");
+	}
+	printf("{\"checks\":%u,\"failed\":%d}\n", nr_variants - 1, failed);
+	return failed != 0;
+}
+"#,
+    ),
+];
+
+/// What the equality gate says about one patch that replaces a text, with a change of the harness.
+fn filled(from: &str, to: &str, harness: (&str, &str)) -> Report {
+    let mut kernel = Kernel::new();
+    kernel.patch("fill otherwise", from, to);
+    "objects = [\"mm/thing.o\"]\n[equality]\nobject = \"mm/thing.o\"\nentry = \"thing_fill\"\nharness = \"own\"\n[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n".clone_into(&mut kernel.settings);
+    let dir = kernel.path("series/own");
+    fs::create_dir_all(&dir).expect("a directory");
+    for (name, text) in HARNESS {
+        fs::write(dir.join(name), text.replace(harness.0, harness.1)).expect("written");
+    }
+    kernel.check(&["--gate", "apply,build,equality"])
+}
+
+#[test]
+fn an_object_that_writes_the_same_passes_and_the_planted_fault_was_noticed() {
+    let report = filled("memory[i] = i;", "memory[i] = (long)i;", ("", ""));
+    assert_eq!(report.bad(), Vec::<String>::new(), "{report:?}");
+    assert_eq!(
+        Report::lines(report.of("equality", Some("gcc"), 1)),
+        "1 comparison, 1 planted fault noticed"
+    );
+}
+
+#[test]
+fn an_object_that_writes_something_else_fails_the_equality_gate_only() {
+    let report = filled("memory[i] = i;", "memory[i] = i == 3 ? 0 : i;", ("", ""));
+    assert_eq!(report.bad(), ["equality gcc 1: fail"], "{report:?}");
+}
+
+#[test]
+fn an_object_that_crashes_fails_the_equality_gate() {
+    let report = filled("memory[i] = i;", "((long *)0)[i] = i;", ("", ""));
+    assert_eq!(report.bad(), ["equality gcc 1: fail"], "{report:?}");
+    let reason = report.of("equality", Some("gcc"), 1)["reason"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(reason.contains("crashed with signal 11"), "{reason}");
+}
+
+#[test]
+fn a_harness_that_does_not_notice_its_planted_fault_is_an_error() {
+    let report = filled("memory[i] = i;", "memory[i] = (long)i;", ("\"5\"", "\"4\""));
+    assert_eq!(report.bad(), ["equality gcc 1: error"], "{report:?}");
+    let reason = report.of("equality", Some("gcc"), 1)["reason"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(
+        reason.contains("does not notice planted faults: fault_word"),
+        "{reason}"
+    );
 }

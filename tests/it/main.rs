@@ -3,7 +3,11 @@
 mod bases;
 mod bot;
 mod diff;
+mod drift;
 mod gate;
+mod gate_kernel;
 mod mail;
+mod oracle;
 mod rangediff;
 mod scratch;
+mod support;

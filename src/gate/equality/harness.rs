@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::error::Refusal;
 use crate::exec::Task;
 use crate::gate::build::{Bench, Trouble, flat};
+use crate::gate::cache::hex;
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;
 use crate::lab::Lab;
@@ -95,10 +96,7 @@ pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBu
         digest.update(file.path().as_os_str().as_encoded_bytes());
         digest.update(file.contents());
     }
-    let name: String = digest.finalize()[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let name = hex(&digest.finalize()[..8]);
     let files = HARNESS.files().map(|file| (file.path(), file.contents()));
     lab.keep(&format!("harness-{name}"), files)
 }
@@ -120,11 +118,7 @@ pub(super) fn digest(dir: &Path) -> Result<String> {
         digest.update(bytes.len().to_le_bytes());
         digest.update(bytes);
     }
-    Ok(digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&digest.finalize()))
 }
 
 fn unreadable(path: &Path) -> Refusal {
@@ -424,7 +418,8 @@ fn words(text: &str) -> Option<Vec<String>> {
         }
     }
     // The source comes last.
-    kept.pop().filter(|source| source.ends_with(".c"))?;
+    kept.pop()
+        .filter(|source| Path::new(source).extension() == Some("c".as_ref()))?;
     (kept.len() > 1).then_some(kept)
 }
 

@@ -24,7 +24,7 @@ use harness::{Harness, Variant};
 pub use harness::directory as harness_directory;
 
 /// Longer than a run takes under an emulator.
-const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What a run of a harness said.
 struct Said {
