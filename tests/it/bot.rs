@@ -105,6 +105,11 @@ const RECIPE: &[(&str, &str)] = &[
     ("templates/header.h.tera", "/* SPDX-License-Identifier: GPL-2.0 */\n#ifndef _LINUX_POOL_BATCH_H\n#define _LINUX_POOL_BATCH_H\n\n#define POOL_BATCH 16\n\n#endif\n"),
 ];
 
+/// The files of the recipe beside `series.toml`.
+pub(crate) fn recipe() -> &'static [(&'static str, &'static str)] {
+    RECIPE
+}
+
 /// No gates: they are slow.
 pub(crate) const QUICK: &str = "gates = []\n";
 
@@ -234,7 +239,7 @@ impl Play {
     }
 
     /// Applies the first patches of a result in the remote, as a maintainer would.
-    fn merge_patches(&self, base: &str, count: usize, trailers: &str) {
+    pub(crate) fn merge_patches(&self, base: &str, count: usize, trailers: &str) {
         let branch = format!("refs/heads/reroll/tiny/{base}");
         let list = self.git("bot.git", &["rev-list", "--reverse", &format!("--max-count={}", 4), &branch]);
         self.git("remote", &["fetch", "-q", "../bot.git", &branch]);
@@ -462,4 +467,212 @@ fn errors_of_the_surroundings_are_no_verdicts() {
     let (_, said) = play.reroll(&["bot", "run"], 4);
     assert!(said.contains("the gate `checkpatch` could not run"), "{said}");
     assert_eq!(play.refs("bot.git"), refs);
+}
+
+#[test]
+fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
+    let play = Play::new(QUICK);
+    for number in 1..=4 {
+        play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
+        play.release(number, &format!("number {number}"));
+    }
+    // Undisturbed, in a repository of its own.
+    let config = play.read("bot.toml");
+    play.write("calm.toml", &config.replace("bot.git", "calm.git"));
+    play.reroll(&["bot", "run", "--config", "calm.toml"], 0);
+    let calm = play.refs("calm.git");
+    assert_eq!(calm.lines().filter(|line| line.contains("/records/")).count(), 4);
+    let whole = {
+        let since = Instant::now();
+        play.write("time.toml", &config.replace("bot.git", "time.git"));
+        play.reroll(&["bot", "run", "--config", "time.toml"], 0);
+        since.elapsed()
+    };
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut kills = 0;
+    let mut rounds = 0;
+    while kills < 50 {
+        rounds += 1;
+        assert!(rounds < 500, "the kills come too late");
+        drop(fs::remove_dir_all(play.path("bot.git")));
+        loop {
+            let mut child = play.start(&["bot", "run"]);
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let share = u32::try_from(seed % 1000).expect("small");
+            std::thread::sleep(whole * share / 1200);
+            child.kill().expect("it can be killed");
+            let output = child.wait_with_output().expect("it ends");
+            if output.status.code().is_some() {
+                ended(&output, &["bot", "run"], 0);
+                break;
+            }
+            kills += 1;
+        }
+        assert_eq!(play.refs("bot.git"), calm, "after {kills} kills");
+    }
+    // The lock file of a ref that a killed run left is no obstacle.
+    let records = play.path("bot.git/refs/reroll/records/tiny");
+    fs::write(records.join("v1.5.lock"), "").expect("a file");
+    let heads = play.path("bot.git/refs/heads/reroll/tiny");
+    fs::write(heads.join("v1.5.lock"), "").expect("a file");
+    play.release(5, "number 5");
+    play.bot();
+    assert!(play.refs("bot.git").contains("refs/heads/reroll/tiny/v1.5"));
+}
+
+#[test]
+fn two_bots_at_once_neither_lose_nor_double_a_result() {
+    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
+    for number in 1..=3 {
+        play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
+        play.release(number, &format!("number {number}"));
+    }
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.bot();
+    let (alone, shared) = (play.refs("bot.git"), play.refs("shared.git"));
+    assert_eq!(shared.lines().count(), 6, "{shared}");
+    let config = play.read("bot.toml");
+    play.write("other.toml", &config.replace("\"bot.git\"", "\"other.git\""));
+    for round in 0..20 {
+        // In one repository, and in two that share a remote.
+        let other = if round % 2 == 0 { "bot.toml" } else { "other.toml" };
+        for dir in ["bot.git", "other.git", "shared.git"] {
+            drop(fs::remove_dir_all(play.path(dir)));
+        }
+        play.git(".", &["init", "-q", "--bare", "shared.git"]);
+        if round % 2 == 0 {
+            play.git(".", &["init", "-q", "--bare", "bot.git"]);
+        }
+        let both = [play.start(&["bot", "run"]), play.start(&["bot", "run", "--config", other])];
+        let mut told = 0;
+        for child in both {
+            let output = child.wait_with_output().expect("it ends");
+            told += ended(&output, &["bot", "run", other], 0).0.matches("tiny on v1.1: clean").count();
+        }
+        assert_eq!(play.refs("bot.git"), alone, "round {round}");
+        assert_eq!(play.refs("shared.git"), shared, "round {round}");
+        assert!(told == 1 || round % 2 == 1, "told {told} times in round {round}");
+    }
+}
+
+#[test]
+fn a_fresh_machine_has_the_state_from_the_push_remote() {
+    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.release(1, "one");
+    assert!(!play.bot().is_empty());
+    let refs = play.refs("bot.git");
+    fs::remove_dir_all(play.path("bot.git")).expect("it was there");
+    assert_eq!(play.bot(), "", "nothing is new");
+    assert_eq!(play.refs("bot.git"), refs);
+    // What somebody pushed to a result there is not overwritten.
+    play.git(".", &["clone", "-q", "-b", "reroll/tiny/v1.1", "shared.git", "person"]);
+    play.git("person", &["commit", "-q", "--allow-empty", "-m", "by hand"]);
+    play.git("person", &["push", "-q", "origin", "HEAD"]);
+    let edited = play.git("person", &["rev-parse", "HEAD"]);
+    let (_, said) = play.reroll(&["bot", "run"], 0);
+    assert!(said.contains("tiny/v1.1 was moved by somebody else"), "{said}");
+    assert!(play.refs("shared.git").contains(&edited));
+}
+
+#[test]
+fn no_hook_or_filter_is_run_and_hostile_bases_are_only_told_of() {
+    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.git(".", &["init", "-q", "--bare", "bot.git"]);
+    let trap = format!("#!/bin/sh\necho trapped >> {}\n", play.path("trapped").display());
+    for hook in ["pre-push", "reference-transaction", "post-checkout", "post-merge", "pre-auto-gc", "fsmonitor-watchman"] {
+        let name = format!("bot.git/hooks/{hook}");
+        play.write(&name, &trap);
+        fs::set_permissions(play.path(&name), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+    play.write("remote/.gitattributes", "* filter=evil diff=evil merge=evil\n");
+    let evil = format!("sh -c 'echo trapped >> {}; cat'", play.path("trapped").display());
+    for (key, value) in [("filter.evil.smudge", &evil), ("filter.evil.clean", &evil), ("diff.evil.textconv", &evil), ("diff.evil.command", &evil), ("core.fsmonitor", &evil), ("core.pager", &evil)] {
+        play.git("bot.git", &["config", key, value]);
+    }
+    play.release(1, "mm: <script>alert(1)</script> \u{1b}[31mred");
+    let good = play.git("remote", &["rev-parse", "HEAD"]);
+
+    // A symbolic link in the place of the file, a submodule, no file at all, no kernel at all, a tag that is no commit.
+    fs::remove_file(play.path("remote/mm/pool.c")).expect("it was there");
+    std::os::unix::fs::symlink("/etc/passwd", play.path("remote/mm/pool.c")).expect("a link");
+    play.release(2, "mm: a link");
+    fs::remove_file(play.path("remote/mm/pool.c")).expect("it was there");
+    play.git("remote", &["update-index", "--add", "--cacheinfo", &format!("160000,{good},mm/pool.c")]);
+    play.git("remote", &["commit", "-q", "-m", "mm: a submodule"]);
+    play.git("remote", &["tag", "v1.3"]);
+    play.git("remote", &["rm", "-q", "-r", "-f", "--cached", "mm"]);
+    play.git("remote", &["commit", "-q", "-m", "mm: gone"]);
+    play.git("remote", &["tag", "v1.4"]);
+    fs::remove_file(play.path("remote/Makefile")).expect("it was there");
+    play.base("v-no-kernel", "no kernel");
+    let blob = play.git("remote", &["hash-object", "-w", ".gitattributes"]);
+    play.git("remote", &["tag", "v-blob", &blob]);
+    for name in ["v;touch x", "v$(touch y)", "v`touch z`", "v\u{202e}x", "v<b>x", "v1/2", "v%2f", "v'\"&"] {
+        let name = name.replace(' ', "\u{a0}");
+        play.git("remote", &["tag", &name, &good]);
+    }
+    let (told, said) = play.reroll(&["bot", "run"], 0);
+    assert!(!told.contains('\u{1b}') && !said.contains('\u{1b}') && !told.contains('\u{202e}'), "{told}{said}");
+    assert!(said.contains("`v-blob` of the watch `main` is no commit"), "{said}");
+    let records = play.records();
+    let state = |base: &str| records[base]["state"].as_str().expect("text").to_owned();
+    assert_eq!(["v1.2", "v1.3", "v1.4", "v-no-kernel"].map(state), ["conflict"; 4], "{told}");
+    assert_eq!(state("v<b>x"), "clean");
+    assert_eq!(state("v1/2"), "clean");
+    assert!(!play.path("trapped").exists(), "a hook or a filter was run");
+    let leftovers = ["x", "y", "z"].map(|name| play.path(name).exists() || play.path(&format!("bot.git/{name}")).exists());
+    assert_eq!(leftovers, [false; 3]);
+    // Nobody is trapped by the page either.
+    play.reroll(&["report", "-o", "page.html", "--junit", "out.xml", "--markdown", "out.md"], 0);
+    for file in ["page.html", "out.xml", "out.md"] {
+        let text = play.read(file);
+        assert!(!text.contains("<script") && !text.contains("<b>") && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{file}");
+    }
+    // Once more: nothing new.
+    let before = everything(play.dir.path());
+    assert_eq!(play.bot(), "");
+    assert!(everything(play.dir.path()) == before);
+}
+
+#[test]
+fn a_hundred_bases_take_bounded_time() {
+    let play = Play::new(QUICK);
+    let filler: String = (0..2500).map(|number| format!("int pool_filler_{number}(void)\n{{\n\treturn {number};\n}}\n\n")).collect();
+    for number in 1..=100 {
+        play.write("remote/mm/pool.c", &format!("{POOL}\n{filler}int pool_number = {number};\n"));
+        play.release(number, &format!("number {number}"));
+    }
+    let since = Instant::now();
+    let told = play.bot();
+    let took = since.elapsed();
+    assert_eq!(told, "tiny on v1.1: clean\n");
+    assert_eq!(play.records().len(), 100);
+    assert!(took < Duration::from_secs(100), "{took:?}");
+    let since = Instant::now();
+    play.bot();
+    let again = since.elapsed();
+    assert!(again < Duration::from_secs(5), "{again:?}");
+    eprintln!("100 bases: {took:?}, again: {again:?}");
+}
+
+#[test]
+fn watching_stops_cleanly() {
+    let play = Play::new(QUICK);
+    play.release(1, "one");
+    let child = play.start(&["bot", "run", "--watch", "3600"]);
+    let since = Instant::now();
+    while !play.path("bot.git/refs/heads/reroll/tiny/v1.1").exists() {
+        assert!(since.elapsed() < Duration::from_secs(60), "it never ran");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    play.git(".", &["--version"]);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).expect("small")).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+    let output = child.wait_with_output().expect("it ends");
+    let (_, said) = ended(&output, &["--watch"], 0);
+    assert!(said.ends_with("stopped\n"), "{said}");
 }

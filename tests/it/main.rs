@@ -9,5 +9,6 @@ mod gate_kernel;
 mod mail;
 mod oracle;
 mod rangediff;
+mod report;
 mod scratch;
 mod support;
