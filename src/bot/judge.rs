@@ -10,7 +10,7 @@ use super::config::Config;
 use super::record::{
     BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord, PatchRecord, Record, Verdict,
 };
-use super::upstream::{self, History, Match};
+use super::upstream::{History, Match};
 use super::watch::Watched;
 use crate::cache::Cache;
 use crate::cli::letters::LetterArgs;
@@ -19,6 +19,7 @@ use crate::error::{Exit, Refusal, exit_of, refusal};
 use crate::gate::settings::Settings;
 use crate::gate::{self, Mail, Name, Status, Subject};
 use crate::lab::Lab;
+use crate::rangediff;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
 use crate::series::{Merged, Options, Regenerated, Series, regenerate, regenerate_rest};
@@ -88,7 +89,7 @@ impl Judge<'_> {
         };
         let history = whole.as_ref().map(|whole| History::between(self.repo, whole.commit_id, base.commit_id));
         let history = history.transpose()?.flatten();
-        let matches = self.matches(whole.as_ref(), history.as_ref(), &options)?;
+        let matches = self.matches(whole.as_ref(), history.as_ref(), earlier, &options)?;
         let mut record = self.blank(watched, earlier, &matches, merged.patches)?;
         if merged.patches == self.recipe.patches.len() {
             record.whole = whole.map(|whole| whole.commit_id.to_string());
@@ -135,20 +136,36 @@ impl Judge<'_> {
         &self,
         whole: Option<&Base>,
         history: Option<&History<'_>>,
+        earlier: &Earlier<'_>,
         options: &Options,
     ) -> Result<Vec<Option<Match>>> {
         let nothing = self.recipe.patches.iter().map(|_| None).collect();
-        let paths = upstream::files(self.recipe);
         let (Some(whole), Some(history)) = (whole, history) else {
             return Ok(nothing);
         };
-        if !history.touches(&paths)? {
+        let commits = history.commits_of(self.recipe)?;
+        if commits.is_empty() {
             return Ok(nothing);
         }
+        let patches = self.patches_on(whole, earlier, options)?;
+        patches.map_or(Ok(nothing), |patches| commits.find(&patches))
+    }
+
+    /// The whole series on an older base, as a record has it, or made anew; `None` where it does not fit.
+    fn patches_on(&self, whole: &Base, earlier: &Earlier<'_>, options: &Options) -> Result<Option<Vec<Version>>> {
+        let commit = whole.commit_id.to_string();
+        let records = earlier.own.map(|kept| &kept.record).into_iter().chain(earlier.neighbour);
+        let recorded = records.into_iter().find(|record| {
+            let is_whole = record.patches.iter().all(|patch| patch.commit.is_some());
+            record.base.commit == commit && record.recipe == self.recipe.digest && is_whole
+        });
+        if let Some(record) = recorded {
+            return compare::recorded(self.repo, record).map(Some);
+        }
         match regenerate(self.repo, whole, self.recipe, options) {
-            Ok(Regenerated::Series(series)) => history.find(&series, &paths),
-            Ok(Regenerated::Applied(_)) => Ok(nothing),
-            Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => Ok(nothing),
+            Ok(Regenerated::Series(series)) => rangediff::of_series(self.repo, &series).map(Some),
+            Ok(Regenerated::Applied(_)) => Ok(None),
+            Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -247,49 +264,24 @@ impl Judge<'_> {
         let new = compare::read(self.repo, &record.patches)?;
         let own = earlier.own.map(|kept| &kept.record);
         let usable = |it: &&Record| it.tip.is_some();
-        let same = own.filter(|own| own.recipe == record.recipe).filter(usable);
-        if let Some(before) = same.or(earlier.neighbour.filter(usable)) {
-            self.drifts(record, before, &new)?;
+        let neighbour = earlier.neighbour.filter(usable);
+        let before = own.filter(usable).or(neighbour);
+        let old = before.map(|before| compare::recorded(self.repo, before)).transpose()?;
+        let (Some(before), Some(old)) = (before, old) else {
+            return Ok(());
+        };
+        // What the author changed is no drift: only results of the same recipe tell what the base did.
+        if before.recipe == record.recipe {
+            drifts(record, before, &old, &new);
+        } else if let Some(neighbour) = neighbour {
+            drifts(record, neighbour, &compare::recorded(self.repo, neighbour)?, &new);
         }
-        let before = own.filter(usable).or(earlier.neighbour.filter(usable));
-        if let Some(before) = before {
-            let old = compare::recorded(self.repo, before)?;
-            record.compared = Some(Compared {
-                base: before.base.name.clone(),
-                tip: before.tip.clone().unwrap_or_default(),
-                other_recipe: before.recipe != record.recipe,
-                pairs: compare::pairs(&old, &new)?,
-            });
-        }
-        Ok(())
-    }
-
-    /// Marks the patches that drifted, and the facts that changed.
-    fn drifts(&self, record: &mut Record, before: &Record, new: &[Version]) -> Result<()> {
-        let old = compare::recorded(self.repo, before)?;
-        for entry in record.patches.iter_mut().filter(|entry| entry.verdict == Verdict::Clean) {
-            let find = |versions: &'_ [Version]| versions.iter().position(|it| it.identity.as_deref() == Some(entry.name.as_str()));
-            let earlier = before.patches.iter().find(|it| it.name == entry.name && it.commit.is_some());
-            let (Some(earlier), Some(was), Some(is)) = (earlier, find(&old), find(new)) else {
-                continue;
-            };
-            if let Some((reason, details)) = compare::drift((earlier, &old[was]), (&entry.landings, &new[is])) {
-                entry.verdict = Verdict::Drifted;
-                entry.reason = format!("unlike on {}: {reason}", before.base.name);
-                entry.details = details;
-            }
-        }
-        for fact in &record.facts {
-            let was = before.facts.iter().find(|it| it.name == fact.name);
-            if let Some(was) = was.filter(|was| was.value != fact.value) {
-                record.changed_facts.push(FactChange {
-                    name: fact.name.clone(),
-                    about: fact.about.clone(),
-                    old: was.value.clone(),
-                    new: fact.value.clone(),
-                });
-            }
-        }
+        record.compared = Some(Compared {
+            base: before.base.name.clone(),
+            tip: before.tip.clone().unwrap_or_default(),
+            other_recipe: before.recipe != record.recipe,
+            pairs: compare::pairs(&old, &new)?,
+        });
         Ok(())
     }
 
@@ -381,6 +373,33 @@ impl Judge<'_> {
         Ok(subject)
     }
 
+}
+
+/// Marks the patches that drifted, and the facts that changed.
+fn drifts(record: &mut Record, before: &Record, old: &[Version], new: &[Version]) {
+    for entry in record.patches.iter_mut().filter(|entry| entry.verdict == Verdict::Clean) {
+        let find = |versions: &'_ [Version]| versions.iter().position(|it| it.identity.as_deref() == Some(entry.name.as_str()));
+        let earlier = before.patches.iter().find(|it| it.name == entry.name && it.commit.is_some());
+        let (Some(earlier), Some(was), Some(is)) = (earlier, find(old), find(new)) else {
+            continue;
+        };
+        if let Some((reason, details)) = compare::drift((earlier, &old[was]), (&entry.landings, &new[is])) {
+            entry.verdict = Verdict::Drifted;
+            entry.reason = format!("unlike on {}: {reason}", before.base.name);
+            entry.details = details;
+        }
+    }
+    for fact in &record.facts {
+        let was = before.facts.iter().find(|it| it.name == fact.name);
+        if let Some(was) = was.filter(|was| was.value != fact.value) {
+            record.changed_facts.push(FactChange {
+                name: fact.name.clone(),
+                about: fact.about.clone(),
+                old: was.value.clone(),
+                new: fact.value.clone(),
+            });
+        }
+    }
 }
 
 /// A record with the worst of its patches' verdicts.

@@ -63,7 +63,7 @@ impl Bot {
     /// Opens the repository, which is made where there is none, and reads the recipes.
     pub fn open(config: Config) -> Result<Self> {
         let path = config.repository_path();
-        let repo = if path.exists() { Repo::open(&path)? } else { Repo::init_bare(&path)? };
+        let repo = if path.exists() { Repo::open(&path)? } else { new_repository(&path)? };
         let mut series = Vec::new();
         for name in &config.series {
             let recipe = recipe::load(name, &config.dir)?;
@@ -408,6 +408,24 @@ pub fn wait(pause: Duration) -> Result<()> {
         std::thread::sleep(SLICE.min(pause));
     }
     Ok(())
+}
+
+/// A new bare repository, which appears whole or not at all.
+fn new_repository(path: &Path) -> Result<Repo> {
+    let not_made = || {
+        Refusal::tool(format!("cannot make the repository `{}`", path.display()))
+            .hint("check the permissions and the free space of its directory, which must exist")
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let aside = tempfile::Builder::new().prefix(".reroll-new-").tempdir_in(parent.unwrap_or(Path::new(".")));
+    let aside = aside.with_context(not_made)?;
+    let new = aside.path().join("new");
+    drop(Repo::init_bare(&new)?);
+    match std::fs::rename(&new, path) {
+        Err(error) if !path.exists() => Err(error).with_context(not_made),
+        // Where it is there by now another bot has made it.
+        _ => Repo::open(path),
+    }
 }
 
 fn settings(recipe: &Recipe) -> Result<Settings> {

@@ -213,8 +213,9 @@ impl<'a> State<'a> {
         let path = lock_path(self.repo.path(), name);
         let since = Instant::now();
         let patience = if name.starts_with(self.namespace) { Duration::ZERO } else { BRANCH_LOCK };
-        while path.exists() {
-            if since.elapsed() >= patience {
+        while let Ok(found) = fs::symlink_metadata(&path) {
+            let age = found.modified().ok().and_then(|then| then.elapsed().ok());
+            if since.elapsed() >= patience || age.is_some_and(|age| age >= patience) {
                 // Its owner may have removed it just now.
                 let _ = fs::remove_file(&path);
                 return Ok(());

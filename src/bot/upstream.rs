@@ -8,12 +8,11 @@ use std::time::Duration;
 use anyhow::Result;
 use bstr::{BString, ByteSlice};
 
+use super::compare::Version;
 use super::record::Suspect;
-use crate::diff::{self, Labels};
 use crate::exec::Task;
 use crate::recipe::{Action, Recipe, Spot, Target};
 use crate::repo::{ObjectId, Repo};
-use crate::series::Series;
 
 /// What the history has of a patch.
 #[derive(Debug, Clone)]
@@ -41,6 +40,9 @@ pub(super) struct History<'a> {
     range: String,
 }
 
+/// The commits of a stretch of history, newest first.
+pub(super) struct Commits(Vec<Upstream>);
+
 /// A commit of the history as `git log -p` shows it.
 struct Upstream {
     suspect: Suspect,
@@ -64,36 +66,10 @@ impl<'a> History<'a> {
         task.args(args).timeout(SEARCH).output()
     }
 
-    /// Whether anything touched these files at all.
-    pub(super) fn touches(&self, paths: &[String]) -> Result<bool> {
-        let mut args = vec!["log", "-1", "--format=%H", &self.range, "--"];
-        args.extend(paths.iter().map(String::as_str));
-        Ok(!self.git(&args)?.is_empty())
-    }
-
-    /// For each patch of a series (made on the older base) the commit that has it, or something like it.
-    pub(super) fn find(&self, series: &Series, paths: &[String]) -> Result<Vec<Option<Match>>> {
-        let commits = self.commits(paths)?;
-        let reverted: BTreeSet<String> = commits.iter().flat_map(|it| reverts(&it.message)).collect();
-        let by_id = self.patch_ids(&commits)?;
-        let mut found = Vec::new();
-        for (index, diff) in diffs(self.repo, series)?.iter().enumerate() {
-            let subject = series.patches[index].commit.subject();
-            let ids = patch_ids(&[(ZERO, diff)])?;
-            let exact = ids.first().and_then(|(id, _)| by_id.get(id)).copied();
-            let alike = || {
-                commits.iter().position(|it| {
-                    it.suspect.subject.as_bytes() == subject.as_bytes() && is_alike(&it.diff, diff)
-                })
-            };
-            let place = exact.or_else(alike);
-            let place = place.filter(|&place| !reverted.contains(&commits[place].suspect.commit));
-            found.push(place.map(|place| Match {
-                commit: commits[place].suspect.clone(),
-                exact: exact == Some(place),
-            }));
-        }
-        Ok(found)
+    /// The commits that touch a recipe's files; to be had once.
+    pub(super) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
+        let files: BTreeSet<_> = recipe.patches.iter().flat_map(|patch| &patch.edits).map(|edit| edit.file.clone()).collect();
+        Ok(Commits(self.commits(&files.into_iter().collect::<Vec<_>>())?))
     }
 
     /// The commits that touch these files, newest first, with all that they change.
@@ -121,13 +97,6 @@ impl<'a> History<'a> {
             });
         }
         Ok(commits)
-    }
-
-    fn patch_ids(&self, commits: &[Upstream]) -> Result<BTreeMap<String, usize>> {
-        let patches: Vec<_> = commits.iter().map(|it| (it.suspect.commit.as_str(), &it.diff)).collect();
-        let places: BTreeMap<&str, usize> = patches.iter().enumerate().map(|(place, (id, _))| (*id, place)).collect();
-        let ids = patch_ids(&patches)?.into_iter();
-        Ok(ids.filter_map(|(id, commit)| Some((id, *places.get(commit.as_str())?))).collect())
     }
 
     /// The commits that changed the functions which `text` speaks of, newest first.
@@ -167,6 +136,58 @@ impl<'a> History<'a> {
     }
 }
 
+impl Commits {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// For each patch (made on the older base) the commit that has it, or something like it.
+    pub(super) fn find(&self, patches: &[Version]) -> Result<Vec<Option<Match>>> {
+        let reverted: BTreeSet<String> = self.0.iter().flat_map(|it| reverts(&it.message)).collect();
+        let by_id = self.patch_ids(patches)?;
+        let mut found = Vec::new();
+        for (place, patch) in patches.iter().enumerate() {
+            let exact = by_id.iter().find(|(known, _)| *known == place).map(|(_, commit)| *commit);
+            let alike = || {
+                self.0.iter().position(|it| {
+                    it.suspect.subject.as_bytes() == patch.subject.as_bytes() && is_alike(&it.diff, &patch.diff)
+                })
+            };
+            let commit = exact.or_else(alike).map(|commit| &self.0[commit].suspect);
+            let commit = commit.filter(|commit| !reverted.contains(&commit.commit));
+            found.push(commit.map(|commit| Match {
+                commit: commit.clone(),
+                exact: exact.is_some(),
+            }));
+        }
+        Ok(found)
+    }
+
+    /// The pairs of a patch and a commit that have the same patch-id. Only commits that change a line of a patch's are asked about.
+    fn patch_ids(&self, patches: &[Version]) -> Result<Vec<(usize, usize)>> {
+        let lines: BTreeSet<Vec<u8>> = patches.iter().flat_map(|patch| bare_lines(&patch.diff)).collect();
+        let likely = |it: &&Upstream| bare_lines(&it.diff).any(|line| lines.contains(&line));
+        let likely: Vec<_> = self.0.iter().filter(likely).collect();
+        if likely.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<_> = (0..patches.len()).map(|place| format!("{place:040}")).collect();
+        let mine = names.iter().map(String::as_str).zip(patches.iter().map(|patch| &patch.diff));
+        let theirs = likely.iter().map(|it| (it.suspect.commit.as_str(), &it.diff));
+        let ids = patch_ids(&mine.chain(theirs).collect::<Vec<_>>())?;
+        let (mine, theirs): (Vec<_>, Vec<_>) = ids.iter().partition(|(_, commit)| names.contains(commit));
+        let mut pairs = Vec::new();
+        for (id, name) in mine {
+            let commit = theirs.iter().find(|(other, _)| other == id).map(|(_, commit)| commit);
+            let commit = commit.and_then(|commit| self.0.iter().position(|it| it.suspect.commit == *commit));
+            let place = names.iter().position(|known| known == name);
+            pairs.extend(place.zip(commit));
+        }
+        Ok(pairs)
+    }
+}
+
 impl Suspect {
     /// `123456789abc ("subject")`, as the kernel's people name commits.
     #[must_use]
@@ -174,13 +195,6 @@ impl Suspect {
         let id = self.commit.get(..DIGITS).unwrap_or(&self.commit);
         format!("{id} (\"{}\")", self.subject)
     }
-}
-
-/// The files that a recipe touches.
-pub(super) fn files(recipe: &Recipe) -> Vec<String> {
-    let edits = recipe.patches.iter().flat_map(|patch| &patch.edits);
-    let files: BTreeSet<_> = edits.map(|edit| edit.file.clone()).collect();
-    files.into_iter().collect()
 }
 
 /// The functions that a recipe is about, with their files.
@@ -226,22 +240,6 @@ fn reverts(message: &[u8]) -> Vec<String> {
     .collect()
 }
 
-/// The patch text of each patch of a series.
-pub(super) fn diffs(repo: &Repo, series: &Series) -> Result<Vec<Vec<u8>>> {
-    let labels = Labels::of(series.base.tree_id);
-    let mut before = series.base.tree_id;
-    let mut diffs = Vec::new();
-    for patch in &series.patches {
-        let files = diff::between(repo, before, patch.commit.tree_id, &labels)?;
-        before = patch.commit.tree_id;
-        diffs.push(files.into_iter().flat_map(|file| file.text).collect());
-    }
-    Ok(diffs)
-}
-
-/// An id for patch text that is no commit.
-const ZERO: &str = "0000000000000000000000000000000000000000";
-
 /// Git's patch-ids of patches: (patch-id, commit).
 fn patch_ids(patches: &[(&str, &Vec<u8>)]) -> Result<Vec<(String, String)>> {
     let mut input = Vec::new();
@@ -269,6 +267,14 @@ pub(super) fn changed_lines(diff: &[u8]) -> BTreeMap<&[u8], usize> {
         }
     }
     lines
+}
+
+/// The lines that a patch changes, without white space, which patch-ids do not see.
+fn bare_lines(diff: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let lines = changed_lines(diff).into_keys();
+    let bare = lines.map(|line| line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<u8>>());
+    // A sign alone is an empty line, which many change.
+    bare.filter(|line| line.len() > 1)
 }
 
 /// Whether most of the lines that two patches change are the same ones.

@@ -57,7 +57,13 @@ struct Article {
     compared: Option<Comparison>,
     cover: Vec<String>,
     all_facts: Vec<Fact>,
-    ids: Vec<(&'static str, String)>,
+    ids: Vec<Id>,
+}
+
+#[derive(Serialize)]
+struct Id {
+    name: &'static str,
+    id: String,
 }
 
 #[derive(Serialize)]
@@ -237,7 +243,7 @@ fn article(entry: &Entry) -> Article {
                 place: shown(&it.place),
             })
             .collect(),
-        ids: ids.into_iter().filter_map(|(name, id)| Some((name, shown(&id?)))).collect(),
+        ids: ids.into_iter().filter_map(|(name, id)| Some(Id { name, id: shown(&id?) })).collect(),
     }
 }
 

@@ -80,6 +80,7 @@ fn a_page_can_be_looked_at() {
     }
     play.write("bot.toml", &copy.replace("[\"tiny\"]", "[\"tiny\", \"other\"]"));
     play.change("\tpool_sync(pool);\n", "");
+    play.commit("mm/pool: no sync");
     play.merge_patches("v1.2", 1, "Acked-by: Some One <some@example.org>");
     play.release(4, "four");
     play.bot();
