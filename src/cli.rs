@@ -42,7 +42,7 @@ pub struct Cli {
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Run as if started in DIR
-    #[arg(short = 'C', global = true, value_name = "DIR")]
+    #[arg(id = "run_in", short = 'C', global = true, value_name = "DIR")]
     directory: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,

@@ -345,7 +345,9 @@ impl Judge<'_> {
                 .hint("`reroll doctor` shows which tools are missing; the next run tries again")
                 .into());
         }
-        Ok(report.outcomes.iter().map(GateRecord::of).collect())
+        let mut found: Vec<_> = report.outcomes.iter().map(GateRecord::of).collect();
+        found.sort_by_key(GateRecord::place);
+        Ok(found)
     }
 
     fn subject(
@@ -432,6 +434,8 @@ fn applied(record: &mut Record, what: &[String]) {
 /// Nothing was made: whose fault it is, as far as that is known.
 fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
     let place = at.and_then(|at| record.patches.iter().position(|patch| patch.name == at));
+    let is_named = |name: &str| conflict.details.iter().any(|line| line.contains(&format!("patch `{name}` builds on it")));
+    let any_named = record.patches.iter().any(|patch| is_named(&patch.name));
     for (index, patch) in record.patches.iter_mut().enumerate() {
         if patch.verdict != Verdict::Clean {
             if patch.reason.ends_with(SAME_PATCH_ID) {
@@ -439,16 +443,13 @@ fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
             }
             continue;
         }
-        let reason = match place {
-            Some(place) if index < place => {
-                patch.reason = "it can be regenerated, but is not sent without the rest".to_owned();
-                continue;
-            }
-            Some(place) if index > place => format!("it was not tried: it stands on `{}`", at.unwrap_or_default()),
-            _ => conflict.message.clone(),
+        let not_tried = |on: &str| (Verdict::Conflict, format!("it was not tried: {on}"));
+        (patch.verdict, patch.reason) = match (place, at) {
+            (Some(place), _) if index < place => (Verdict::Clean, "it fits, but is not sent without the rest".to_owned()),
+            (Some(place), Some(at)) if index > place => not_tried(&format!("it stands on `{at}`")),
+            (None, _) if any_named && !is_named(&patch.name) => not_tried("the base does not fit the other patches"),
+            _ => (Verdict::Conflict, conflict.message.clone()),
         };
-        patch.verdict = Verdict::Conflict;
-        patch.reason = reason;
     }
 }
 

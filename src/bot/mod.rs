@@ -344,7 +344,7 @@ impl Bot {
                 if keys.len() > 1 {
                     missing.push(format!("{series}/{base}: its cells saw different bases or recipes"));
                 }
-                gates.sort_by_key(|it| (it.gate, it.configuration.clone(), it.patch));
+                gates.sort_by_key(GateRecord::place);
                 elsewhere.insert((series.clone(), base.clone()), gates);
             }
         }

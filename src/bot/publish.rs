@@ -45,7 +45,7 @@ impl Published {
     /// Asks the remote, and takes the records that are new there.
     pub(super) fn take(state: &State<'_>, remote: &str) -> Result<Self> {
         let prefix = state.records();
-        let refs: Vec<_> = ask(remote)?
+        let refs: Vec<_> = ask(state.repo, remote)?
             .into_iter()
             .filter(|(name, _)| name.starts_with(&prefix) || name.starts_with("refs/heads/reroll/"))
             .collect();

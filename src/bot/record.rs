@@ -310,6 +310,12 @@ impl GateRecord {
         format!("{}{}{patch}", self.gate, configuration.unwrap_or_default())
     }
 
+    /// What records are sorted by.
+    #[must_use]
+    pub fn place(&self) -> (Name, Option<String>, Option<usize>) {
+        (self.gate, self.configuration.clone(), self.patch)
+    }
+
     /// What is worth keeping of an outcome.
     #[must_use]
     pub fn of(outcome: &Outcome) -> Self {

@@ -101,7 +101,7 @@ fn fetched(
 ) -> Result<BTreeMap<String, ObjectId>> {
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
-    for (name, id) in ask(remote)? {
+    for (name, id) in ask(state.repo, remote)? {
         let (kind, short) = match (name.strip_prefix("refs/tags/"), name.strip_prefix("refs/heads/")) {
             (Some(tag), _) if is_wanted(&watch.tags, tag) => ("tags", tag),
             (_, Some(branch)) if is_wanted(&watch.branches, branch) && !branch.starts_with("reroll/") => ("heads", branch),
@@ -131,8 +131,10 @@ fn fetched(
 }
 
 /// The refs of a remote, without those that stand for what a tag points at.
-pub(super) fn ask(remote: &str) -> Result<Vec<(String, ObjectId)>> {
+pub(super) fn ask(repo: &Repo, remote: &str) -> Result<Vec<(String, ObjectId)>> {
     let listing = Task::git()
+        .arg("--git-dir")
+        .arg(repo.path())
         .args(["ls-remote", "--quiet", "--refs", "--"])
         .arg(remote)
         .timeout(ASK)

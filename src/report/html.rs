@@ -93,6 +93,7 @@ struct Fact {
 #[derive(Serialize)]
 struct Patch {
     number: String,
+    is_sent: bool,
     name: String,
     subject: String,
     class: &'static str,
@@ -251,6 +252,7 @@ fn patch(patch: &PatchRecord) -> Patch {
     let (class, mark) = look(patch.verdict);
     Patch {
         number: patch.number.map_or_else(|| "not sent".to_owned(), |number| number.to_string()),
+        is_sent: patch.number.is_some(),
         name: shown(&patch.name),
         subject: shown(&patch.subject),
         class,

@@ -675,3 +675,104 @@ fn watching_stops_cleanly() {
     let (_, said) = ended(&output, &["--watch"], 0);
     assert!(said.ends_with("stopped\n"), "{said}");
 }
+
+/// Runs every cell of a plan, each as if on a machine of its own, and leaves what they found in `cells`.
+fn run_cells(play: &Play) -> usize {
+    let (plan, _) = play.reroll(&["bot", "plan", "--format", "github"], 0);
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let cells = plan["include"].as_array().expect("a list").clone();
+    fs::create_dir_all(play.path("cells")).expect("a directory");
+    for cell in &cells {
+        let id = cell["id"].as_str().expect("an id");
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_+=,.%/".contains(&byte);
+        assert!(id.bytes().all(plain), "{id}");
+        drop(fs::remove_dir_all(play.path("bot.git")));
+        let file = format!("cells/{}", cell["file"].as_str().expect("a file"));
+        play.reroll(&["bot", "cell", id, "--output", &file], 0);
+    }
+    cells.len()
+}
+
+#[test]
+fn cells_that_run_apart_end_where_one_run_does() {
+    let play = Play::new("push = \"shared.git\"\n");
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.release(1, "one");
+    play.release(2, "two");
+    play.git("remote", &["tag", "v$(touch x) y".replace(' ', "_").as_str()]);
+    let calm = play.read("bot.toml").replace("bot.git", "calm.git").replace("shared.git", "calm-shared.git");
+    play.write("calm.toml", &calm);
+    play.git(".", &["init", "-q", "--bare", "calm-shared.git"]);
+    play.reroll(&["bot", "run", "--config", "calm.toml"], 0);
+    assert_eq!(run_cells(&play), 3);
+    // One cell has left nothing: its base is left for the next plan, the others are recorded.
+    let one = play.path("cells/tiny--v1.2--quick.json");
+    fs::rename(&one, play.path("aside.json")).expect("it was there");
+    let (_, said) = play.reroll(&["report", "merge", "cells"], 0);
+    assert!(said.is_empty(), "a base without a file is not known of: {said}");
+    fs::rename(play.path("aside.json"), &one).expect("it was there");
+    play.reroll(&["report", "merge", "cells"], 0);
+    let (plan, _) = play.reroll(&["bot", "plan", "--format", "gitlab"], 0);
+    assert!(plan.contains("nothing new"), "{plan}");
+    let shared = |refs: &str| refs.lines().filter(|line| line.contains("/reroll/")).map(str::to_owned).collect::<Vec<_>>();
+    let names = |refs: Vec<String>| refs.iter().map(|line| line.split(' ').nth(1).expect("a name").to_owned()).collect::<Vec<_>>();
+    // v1.3 was recorded before v1.2 came: it was compared with v1.1. The results are the same nevertheless.
+    assert_eq!(names(shared(&play.refs("shared.git"))), names(shared(&play.refs("calm-shared.git"))));
+    let heads = |dir: &str| play.git(dir, &["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads"]);
+    assert_eq!(heads("shared.git"), heads("calm-shared.git"));
+    // From the start, with all cells: the very same records.
+    for dir in ["bot.git", "shared.git"] {
+        fs::remove_dir_all(play.path(dir)).expect("it was there");
+    }
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.reroll(&["report", "merge", "cells"], 0);
+    assert_eq!(play.refs("shared.git"), play.refs("calm-shared.git"));
+}
+
+/// Needs `gitlab-ci-local` in `PATH`, or named by `REROLL_TEST_GITLAB_CI_LOCAL`.
+#[test]
+fn the_gitlab_pipeline_runs_on_a_shell() {
+    let Some(runner) = std::env::var_os("REROLL_TEST_GITLAB_CI_LOCAL").or_else(|| {
+        let paths = std::env::var_os("PATH")?;
+        let mut found = std::env::split_paths(&paths).map(|dir| dir.join("gitlab-ci-local"));
+        found.find(|path| path.exists()).map(Into::into)
+    }) else {
+        eprintln!("left out: gitlab-ci-local is not there");
+        return;
+    };
+    let play = Play::new("push = \"shared.git\"\n");
+    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    play.release(1, "one");
+    play.release(2, "two");
+    // The project of the pipeline, with what a runner's image would have.
+    for (path, absolute) in [("remote", play.path("remote")), ("shared.git", play.path("shared.git"))] {
+        let config = play.read("bot.toml").replace(&format!("\"{path}\""), &format!("\"{}\"", absolute.display()));
+        play.write("bot.toml", &config);
+    }
+    play.git(".", &["init", "-q", "-b", "main", "project"]);
+    play.git("project", &["remote", "add", "origin", "git@gitlab.example.org:group/project.git"]);
+    play.write("project/bot.toml", &play.read("bot.toml"));
+    play.write("project/patches/tiny/series.toml", &play.read("patches/tiny/series.toml"));
+    for (path, text) in recipe() {
+        play.write(&format!("project/patches/tiny/{path}"), text);
+    }
+    let pipeline = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ci/gitlab.yml")).expect("a pipeline");
+    play.write("project/.gitlab-ci.yml", &pipeline);
+    play.write("project/.gitignore", ".gitlab-ci-local\nbot.git\n");
+    play.git("project", &["add", "-A"]);
+    play.git("project", &["commit", "-q", "-m", "project"]);
+    let bin = Path::new(env!("CARGO_BIN_EXE_reroll")).parent().expect("a directory");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH"));
+    let run = |args: &[&str]| {
+        let mut command = play.command(&runner.to_string_lossy(), "project", args);
+        let output = command.env("PATH", &path).output().expect("it starts");
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(output.status.success(), "{text}");
+        text
+    };
+    let said = run(&[]);
+    let refs = play.refs("shared.git");
+    assert_eq!(refs.matches("refs/heads/reroll/tiny/").count(), 2, "{refs}\n{said}");
+    assert_eq!(refs.matches("refs/reroll/records/tiny/").count(), 2, "{refs}");
+}
