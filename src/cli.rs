@@ -5,8 +5,8 @@
 mod base;
 mod bot;
 mod check;
-mod doctor;
 mod diff;
+mod doctor;
 mod explain;
 mod facts;
 pub(crate) mod letters;

@@ -179,7 +179,10 @@ mod tests {
     fn a_page_escapes_whatever_it_is_given() {
         let data = BTreeMap::from([("x", "<script>\"'&")]);
         let page = page("<p title=\"{{ x }}\">{% if x %}{{ x }}{% endif %}", &data).unwrap();
-        assert!(!page.contains("<script>") && !page.contains("\"'"), "{page}");
+        assert!(
+            !page.contains("<script>") && !page.contains("\"'"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -31,7 +31,10 @@ pub(super) fn read(repo: &Repo, patches: &[PatchRecord]) -> Result<Vec<Version>>
         };
         let id: ObjectId = commit.parse().context("a record names a commit")?;
         let commit = repo.commit(id)?;
-        let parent = commit.parent_ids.first().context("a patch stands on something")?;
+        let parent = commit
+            .parent_ids
+            .first()
+            .context("a patch stands on something")?;
         let before = repo.commit(*parent)?.tree_id;
         let labels = labels.get_or_insert_with(|| Labels::of(before));
         let files = diff::between(repo, before, commit.tree_id, labels)?;
@@ -40,7 +43,9 @@ pub(super) fn read(repo: &Repo, patches: &[PatchRecord]) -> Result<Vec<Version>>
             id: id.to_string(),
             short_id: id.to_string()[..DIGITS].to_owned(),
             subject: commit.subject(),
-            author: [&commit.author.name[..], b" <", &commit.author.email, b">"].concat().into(),
+            author: [&commit.author.name[..], b" <", &commit.author.email, b">"]
+                .concat()
+                .into(),
             message: commit.message,
             notes: BString::default(),
             diff: files.into_iter().flat_map(|file| file.text).collect(),
@@ -88,7 +93,12 @@ pub(super) fn drift(
     let mut reasons = Vec::new();
     let mut details = Vec::new();
     for landing in new.0 {
-        match old.0.landings.iter().find(|other| other.edit == landing.edit) {
+        match old
+            .0
+            .landings
+            .iter()
+            .find(|other| other.edit == landing.edit)
+        {
             None => reasons.push(format!("edit `{}` was not made before", landing.edit)),
             Some(before) => moved(before, landing, &mut reasons, &mut details),
         }
@@ -120,10 +130,18 @@ fn moved(
         None => format!("`{}`", it.file),
     };
     if place(old) != place(new) {
-        reasons.push(format!("edit `{}` landed in {}, before in {}", new.edit, place(new), place(old)));
+        reasons.push(format!(
+            "edit `{}` landed in {}, before in {}",
+            new.edit,
+            place(new),
+            place(old)
+        ));
     }
     if old.matched != new.matched {
-        reasons.push(format!("the code that edit `{}` works on changed", new.edit));
+        reasons.push(format!(
+            "the code that edit `{}` works on changed",
+            new.edit
+        ));
         details.push(format!("- {}", old.matched));
         details.push(format!("+ {}", new.matched));
     }
@@ -134,6 +152,8 @@ fn only<'a>(
     one: &'a BTreeMap<&[u8], usize>,
     other: &'a BTreeMap<&[u8], usize>,
 ) -> impl Iterator<Item = String> + 'a {
-    let more = one.iter().filter(|(line, times)| other.get(*line).is_none_or(|others| others < times));
+    let more = one
+        .iter()
+        .filter(|(line, times)| other.get(*line).is_none_or(|others| others < times));
     more.map(|(line, _)| line.to_str_lossy().into_owned())
 }

@@ -117,10 +117,12 @@ impl Config {
             Refusal::usage(format!("{}:{line}: {}", path.display(), error.message()))
                 .hint("mend the file; a key that nobody knows is an error")
         })?;
-        config.dir = path.parent().unwrap_or(Path::new("")).to_owned();
-        config
-            .validate()
-            .map_err(|wrong| Refusal::usage(format!("{}: {wrong}", path.display())).hint("mend the file"))?;
+        path.parent()
+            .unwrap_or(Path::new(""))
+            .clone_into(&mut config.dir);
+        config.validate().map_err(|wrong| {
+            Refusal::usage(format!("{}: {wrong}", path.display())).hint("mend the file")
+        })?;
         Ok(config)
     }
 
@@ -148,7 +150,9 @@ impl Config {
         let namespace = &self.namespace;
         if !namespace.starts_with("refs/reroll") || !is_ref_name(&format!("{namespace}/x")) {
             let shown = shown_text(namespace.as_bytes());
-            return Err(format!("`namespace` is `{shown}`, but has to be below `refs/reroll`"));
+            return Err(format!(
+                "`namespace` is `{shown}`, but has to be below `refs/reroll`"
+            ));
         }
         if self.retry.tries == 0 || !(0.0..=3600.0).contains(&self.retry.seconds) {
             return Err("`retry` wants `tries` from 1 and `seconds` from 0 to 3600".to_owned());
@@ -157,7 +161,9 @@ impl Config {
             is_remote(push)?;
         }
         for (index, watch) in self.watch.iter().enumerate() {
-            let twice = self.watch[..index].iter().any(|other| other.name == watch.name);
+            let twice = self.watch[..index]
+                .iter()
+                .any(|other| other.name == watch.name);
             if twice {
                 return Err(format!("two `[[watch]]` are called `{}`", watch.name));
             }
@@ -173,7 +179,9 @@ impl Watch {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if self.name.is_empty() || !self.name.bytes().all(plain) {
             let shown = shown_text(self.name.as_bytes());
-            return Err(format!("`{shown}` cannot be the name of a watch: use letters, digits, `-` and `_`"));
+            return Err(format!(
+                "`{shown}` cannot be the name of a watch: use letters, digits, `-` and `_`"
+            ));
         }
         let wrong = |what: &str| Err(format!("`[[watch]]` `{}` {what}", self.name));
         match (&self.remote, &self.debian, self.refs.is_empty()) {
@@ -193,7 +201,8 @@ impl Watch {
 
 /// `host:path`, as ssh's own tools have it.
 fn is_scp_like(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(host, _)| !host.contains('/'))
+    text.split_once(':')
+        .is_some_and(|(host, _)| !host.contains('/'))
 }
 
 /// Something that git cannot take for an option, or for a program to run.
@@ -201,7 +210,9 @@ fn is_remote(text: &str) -> Result<(), String> {
     let runs = text.contains("::") && !text.contains("://");
     if text.is_empty() || text.starts_with('-') || runs || text.contains(char::is_control) {
         let shown = shown_text(text.as_bytes());
-        return Err(format!("`{shown}` is no repository to fetch from or push to"));
+        return Err(format!(
+            "`{shown}` is no repository to fetch from or push to"
+        ));
     }
     Ok(())
 }
@@ -209,8 +220,9 @@ fn is_remote(text: &str) -> Result<(), String> {
 /// Whether `name` is one of `patterns`: `*` stands for anything, `?` for one character. A pattern with `!` in front takes out.
 #[must_use]
 pub fn is_wanted(patterns: &[String], name: &str) -> bool {
-    let (without, with): (Vec<&String>, Vec<&String>) =
-        patterns.iter().partition(|pattern| pattern.starts_with('!'));
+    let (without, with): (Vec<&String>, Vec<&String>) = patterns
+        .iter()
+        .partition(|pattern| pattern.starts_with('!'));
     let fits = |pattern: &str| fits(pattern.as_bytes(), name.as_bytes());
     with.iter().any(|pattern| fits(pattern)) && !without.iter().any(|pattern| fits(&pattern[1..]))
 }
@@ -257,7 +269,10 @@ mod tests {
 
     #[test]
     fn a_short_file_is_enough() {
-        let config = load(&format!("repository = \"b.git\"\nseries = [\"s\"]\n{WATCH}")).unwrap();
+        let config = load(&format!(
+            "repository = \"b.git\"\nseries = [\"s\"]\n{WATCH}"
+        ))
+        .unwrap();
         assert_eq!(config.gates, [Name::Apply, Name::Mail]);
         assert_eq!(config.namespace, "refs/reroll");
         assert!(config.remote("r.git").ends_with("/r.git"));
@@ -270,14 +285,29 @@ mod tests {
         let head = "repository = \"b.git\"\nseries = [\"s\"]\n";
         for (text, word) in [
             (format!("{head}typo = 1\n{WATCH}"), ":3: unknown field"),
-            (format!("{head}namespace = \"refs/heads\"\n{WATCH}"), "namespace"),
-            (format!("{head}push = \"--upload-pack=x\"\n{WATCH}"), "no repository"),
-            (format!("{head}push = \"ext::sh -c x\"\n{WATCH}"), "no repository"),
+            (
+                format!("{head}namespace = \"refs/heads\"\n{WATCH}"),
+                "namespace",
+            ),
+            (
+                format!("{head}push = \"--upload-pack=x\"\n{WATCH}"),
+                "no repository",
+            ),
+            (
+                format!("{head}push = \"ext::sh -c x\"\n{WATCH}"),
+                "no repository",
+            ),
             (format!("{head}retry = {{ tries = 0 }}\n{WATCH}"), "retry"),
             (format!("{head}{WATCH}{WATCH}"), "two"),
-            (format!("{head}[[watch]]\nname = \"a/b\"\nrefs = [\"x\"]\n"), "name of a watch"),
+            (
+                format!("{head}[[watch]]\nname = \"a/b\"\nrefs = [\"x\"]\n"),
+                "name of a watch",
+            ),
             (format!("{head}[[watch]]\nname = \"a\"\n"), "needs one of"),
-            (format!("{head}[[watch]]\nname = \"a\"\nremote = \"x\"\n"), "neither"),
+            (
+                format!("{head}[[watch]]\nname = \"a\"\nremote = \"x\"\n"),
+                "neither",
+            ),
         ] {
             let error = load(&text).unwrap_err().to_string();
             assert!(error.contains(word), "{word}: {error}");
@@ -297,7 +327,10 @@ mod tests {
         assert!(!wanted(&["v?"], "v"));
         assert!(wanted(&["*"], ""));
         let long = "a".repeat(5000);
-        assert!(!wanted(&[&"a*".repeat(50)], &format!("{long}b").replace('b', "c")[..0]));
+        assert!(!wanted(
+            &[&"a*".repeat(50)],
+            &format!("{long}b").replace('b', "c")[..0]
+        ));
         assert!(!wanted(&[&("*a".repeat(50) + "b")], &long));
     }
 }

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 use super::compare::{self, Version};
 use super::config::Config;
 use super::record::{
-    BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord, PatchRecord, Record, Verdict,
+    BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord,
+    PatchRecord, Record, Verdict,
 };
 use super::upstream::{History, Match};
 use super::watch::Watched;
@@ -72,12 +73,16 @@ impl Judge<'_> {
             (&base.rev, base.commit_id.to_string()),
         );
         let bytes = serde_json::to_vec(&parts).context("a key is always JSON")?;
-        let digest = Sha256::digest(&bytes);
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(crate::import::hex(&Sha256::digest(&bytes)))
     }
 
     /// Judges. An `Err` is no verdict: the surroundings failed, or the user stopped it.
-    pub(super) fn judge(&self, watched: &Watched, earlier: &Earlier<'_>, checks: &Checks) -> Result<Record> {
+    pub(super) fn judge(
+        &self,
+        watched: &Watched,
+        earlier: &Earlier<'_>,
+        checks: &Checks,
+    ) -> Result<Record> {
         let base = &watched.base;
         let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
         let author = letters.author(self.recipe)?;
@@ -87,7 +92,9 @@ impl Judge<'_> {
             Some(whole) => Merged::find(self.repo, base, self.recipe, &options, whole)?,
             None => Merged::default(),
         };
-        let history = whole.as_ref().map(|whole| History::between(self.repo, whole.commit_id, base.commit_id));
+        let history = whole
+            .as_ref()
+            .map(|whole| History::between(self.repo, whole.commit_id, base.commit_id));
         let history = history.transpose()?.flatten();
         let matches = self.matches(whole.as_ref(), history.as_ref(), earlier, &options)?;
         let mut record = self.blank(watched, earlier, &matches, merged.patches)?;
@@ -97,7 +104,14 @@ impl Judge<'_> {
         }
         let mut at = None;
         let mut started = |name: &str| at = Some(name.to_owned());
-        let result = regenerate_rest(self.repo, base, self.recipe, &options, &merged, &mut started);
+        let result = regenerate_rest(
+            self.repo,
+            base,
+            self.recipe,
+            &options,
+            &merged,
+            &mut started,
+        );
         match result {
             Ok(Regenerated::Series(series)) => {
                 self.regenerated(&mut record, &series, earlier, &matches)?;
@@ -152,9 +166,18 @@ impl Judge<'_> {
     }
 
     /// The whole series on an older base, as a record has it, or made anew; `None` where it does not fit.
-    fn patches_on(&self, whole: &Base, earlier: &Earlier<'_>, options: &Options) -> Result<Option<Vec<Version>>> {
+    fn patches_on(
+        &self,
+        whole: &Base,
+        earlier: &Earlier<'_>,
+        options: &Options,
+    ) -> Result<Option<Vec<Version>>> {
         let commit = whole.commit_id.to_string();
-        let records = earlier.own.map(|kept| &kept.record).into_iter().chain(earlier.neighbour);
+        let records = earlier
+            .own
+            .map(|kept| &kept.record)
+            .into_iter()
+            .chain(earlier.neighbour);
         let recorded = records.into_iter().find(|record| {
             let is_whole = record.patches.iter().all(|patch| patch.commit.is_some());
             record.base.commit == commit && record.recipe == self.recipe.digest && is_whole
@@ -194,8 +217,13 @@ impl Judge<'_> {
             if index < merged {
                 record.verdict = Verdict::Upstream;
                 record.reason = match &matches[index] {
-                    Some(found) if found.exact => format!("{} {SAME_PATCH_ID}", found.commit.shown()),
-                    Some(found) => format!("{} has it: the base's files are exactly what the patch makes of them", found.commit.shown()),
+                    Some(found) if found.exact => {
+                        format!("{} {SAME_PATCH_ID}", found.commit.shown())
+                    }
+                    Some(found) => format!(
+                        "{} has it: the base's files are exactly what the patch makes of them",
+                        found.commit.shown()
+                    ),
                     None => "the base's files are exactly what the patch makes of them".to_owned(),
                 };
             } else if let Some(found) = &matches[index] {
@@ -243,30 +271,45 @@ impl Judge<'_> {
         for (index, patch) in series.patches.iter().enumerate() {
             let place = record.patches.iter().position(|it| it.name == patch.name);
             let place = place.context("a patch is one of the recipe's")?;
-            let landings = series.landings.iter().filter(|landing| landing.patch == patch.name);
+            let landings = series
+                .landings
+                .iter()
+                .filter(|landing| landing.patch == patch.name);
             let entry = &mut record.patches[place];
             entry.number = Some(index + 1);
             entry.subject = patch.commit.subject().to_string();
             entry.commit = Some(patch.commit.id.to_string());
             entry.landings = landings.map(landing).collect();
             if let Some(found) = matches[place].as_ref().filter(|found| found.exact) {
-                entry.reason = format!("{} has the same patch-id, but the base is not what the patch makes of it", found.commit.shown());
+                entry.reason = format!(
+                    "{} has the same patch-id, but the base is not what the patch makes of it",
+                    found.commit.shown()
+                );
             }
         }
-        record.tip = series.patches.last().map(|patch| patch.commit.id.to_string());
+        record.tip = series
+            .patches
+            .last()
+            .map(|patch| patch.commit.id.to_string());
         record.cover.clone_from(&series.cover);
-        record.facts = series.facts.iter().map(|fact| FactRecord {
-            name: fact.name.clone(),
-            about: fact.about.clone(),
-            value: fact.value.to_string(),
-            place: fact.place.clone(),
-        }).collect();
+        record.facts = series
+            .facts
+            .iter()
+            .map(|fact| FactRecord {
+                name: fact.name.clone(),
+                about: fact.about.clone(),
+                value: fact.value.to_string(),
+                place: fact.place.clone(),
+            })
+            .collect();
         let new = compare::read(self.repo, &record.patches)?;
         let own = earlier.own.map(|kept| &kept.record);
         let usable = |it: &&Record| it.tip.is_some();
         let neighbour = earlier.neighbour.filter(usable);
         let before = own.filter(usable).or(neighbour);
-        let old = before.map(|before| compare::recorded(self.repo, before)).transpose()?;
+        let old = before
+            .map(|before| compare::recorded(self.repo, before))
+            .transpose()?;
         let (Some(before), Some(old)) = (before, old) else {
             return Ok(());
         };
@@ -274,7 +317,12 @@ impl Judge<'_> {
         if before.recipe == record.recipe {
             drifts(record, before, &old, &new);
         } else if let Some(neighbour) = neighbour {
-            drifts(record, neighbour, &compare::recorded(self.repo, neighbour)?, &new);
+            drifts(
+                record,
+                neighbour,
+                &compare::recorded(self.repo, neighbour)?,
+                &new,
+            );
         }
         record.compared = Some(Compared {
             base: before.base.name.clone(),
@@ -291,7 +339,9 @@ impl Judge<'_> {
         let text = |text: &str| localised(text, &self.recipe.origin);
         let details = refused.map_or(&[][..], |refused| &refused.details);
         let details: Vec<_> = details.iter().map(|line| text(line)).collect();
-        let hint = refused.and_then(|refused| refused.hint.as_deref()).unwrap_or_default();
+        let hint = refused
+            .and_then(|refused| refused.hint.as_deref())
+            .unwrap_or_default();
         let message = text(&format!("{error:#}"));
         let all = format!("{message}\n{}", details.join("\n"));
         let suspects = match history {
@@ -325,7 +375,12 @@ impl Judge<'_> {
         let subject = self.subject(series, letters, options, checks)?;
         let lab = lab()?;
         let mut subject = subject;
-        if let Some(equality) = subject.settings.equality.as_ref().filter(|_| gates.contains(&Name::Equality)) {
+        if let Some(equality) = subject
+            .settings
+            .equality
+            .as_ref()
+            .filter(|_| gates.contains(&Name::Equality))
+        {
             let origin = std::path::Path::new(&self.recipe.origin);
             subject.harness = Some(gate::harness_directory(&lab, origin, equality)?);
         }
@@ -334,16 +389,22 @@ impl Judge<'_> {
             ..gate::Options::default()
         };
         let report = gate::check(&subject, &options, &lab, &|_| {})?;
-        let broken = report.outcomes.iter().find(|outcome| outcome.status == Status::Error);
+        let broken = report
+            .outcomes
+            .iter()
+            .find(|outcome| outcome.status == Status::Error);
         if let Some(outcome) = broken {
             let mut details = outcome.lines.clone();
             if !outcome.packages.is_empty() {
                 details.push(format!("apt install {}", outcome.packages.join(" ")));
             }
-            return Err(Refusal::tool(format!("the gate `{}` could not run: {}", outcome.gate, outcome.reason))
-                .details(details)
-                .hint("`reroll doctor` shows which tools are missing; the next run tries again")
-                .into());
+            return Err(Refusal::tool(format!(
+                "the gate `{}` could not run: {}",
+                outcome.gate, outcome.reason
+            ))
+            .details(details)
+            .hint("`reroll doctor` shows which tools are missing; the next run tries again")
+            .into());
         }
         let mut found: Vec<_> = report.outcomes.iter().map(GateRecord::of).collect();
         found.sort_by_key(GateRecord::place);
@@ -365,27 +426,48 @@ impl Judge<'_> {
             bytes: mail.bytes,
             number: index + first,
         });
-        let patches = series.patches.iter().map(|patch| (patch.name.clone(), patch.commit.id));
+        let patches = series
+            .patches
+            .iter()
+            .map(|patch| (patch.name.clone(), patch.commit.id));
         let mut settings = self.settings.clone();
         if let Checks::Some(_, Some(name)) = checks {
             settings.configuration.retain(|it| it.name == *name);
         }
-        let mut subject = Subject::new(self.repo, series.base.clone(), patches.collect(), mails.collect(), settings)?;
+        let mut subject = Subject::new(
+            self.repo,
+            series.base.clone(),
+            patches.collect(),
+            mails.collect(),
+            settings,
+        )?;
         subject.letters = letters;
         Ok(subject)
     }
-
 }
 
 /// Marks the patches that drifted, and the facts that changed.
 fn drifts(record: &mut Record, before: &Record, old: &[Version], new: &[Version]) {
-    for entry in record.patches.iter_mut().filter(|entry| entry.verdict == Verdict::Clean) {
-        let find = |versions: &'_ [Version]| versions.iter().position(|it| it.identity.as_deref() == Some(entry.name.as_str()));
-        let earlier = before.patches.iter().find(|it| it.name == entry.name && it.commit.is_some());
+    for entry in record
+        .patches
+        .iter_mut()
+        .filter(|entry| entry.verdict == Verdict::Clean)
+    {
+        let find = |versions: &'_ [Version]| {
+            versions
+                .iter()
+                .position(|it| it.identity.as_deref() == Some(entry.name.as_str()))
+        };
+        let earlier = before
+            .patches
+            .iter()
+            .find(|it| it.name == entry.name && it.commit.is_some());
         let (Some(earlier), Some(was), Some(is)) = (earlier, find(old), find(new)) else {
             continue;
         };
-        if let Some((reason, details)) = compare::drift((earlier, &old[was]), (&entry.landings, &new[is])) {
+        if let Some((reason, details)) =
+            compare::drift((earlier, &old[was]), (&entry.landings, &new[is]))
+        {
             entry.verdict = Verdict::Drifted;
             entry.reason = format!("unlike on {}: {reason}", before.base.name);
             entry.details = details;
@@ -407,14 +489,23 @@ fn drifts(record: &mut Record, before: &Record, old: &[Version], new: &[Version]
 /// A record with the worst of its patches' verdicts.
 fn folded(mut record: Record) -> Record {
     let conflict = record.conflict.as_ref().map(|_| Verdict::Conflict);
-    let worst = record.patches.iter().map(|patch| patch.verdict).chain(conflict).max();
+    let worst = record
+        .patches
+        .iter()
+        .map(|patch| patch.verdict)
+        .chain(conflict)
+        .max();
     record.verdict = worst.unwrap_or(Verdict::Clean);
     record
 }
 
 /// What is said of a patch that the history has something of, though it was not proven to be in the base.
 fn suspected(record: &mut PatchRecord, found: &Match) {
-    let what = if found.exact { SAME_PATCH_ID } else { "has the same subject and most of the lines" };
+    let what = if found.exact {
+        SAME_PATCH_ID
+    } else {
+        "has the same subject and most of the lines"
+    };
     record.verdict = Verdict::ProbablyUpstream;
     record.reason = format!("{} {what}", found.commit.shown());
 }
@@ -423,9 +514,14 @@ fn suspected(record: &mut PatchRecord, found: &Match) {
 fn applied(record: &mut Record, what: &[String]) {
     for patch in &mut record.patches {
         let exact = patch.reason.ends_with(SAME_PATCH_ID);
-        patch.verdict = if exact { Verdict::Upstream } else { Verdict::ProbablyUpstream };
+        patch.verdict = if exact {
+            Verdict::Upstream
+        } else {
+            Verdict::ProbablyUpstream
+        };
         if patch.reason.is_empty() {
-            patch.reason = "the base has all that it defines, but not exactly as it makes it".to_owned();
+            let reason = "the base has all that it defines, but not exactly as it makes it";
+            reason.clone_into(&mut patch.reason);
             patch.details = what.to_vec();
         }
     }
@@ -434,7 +530,12 @@ fn applied(record: &mut Record, what: &[String]) {
 /// Nothing was made: whose fault it is, as far as that is known.
 fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
     let place = at.and_then(|at| record.patches.iter().position(|patch| patch.name == at));
-    let is_named = |name: &str| conflict.details.iter().any(|line| line.contains(&format!("patch `{name}` builds on it")));
+    let is_named = |name: &str| {
+        conflict
+            .details
+            .iter()
+            .any(|line| line.contains(&format!("patch `{name}` builds on it")))
+    };
     let any_named = record.patches.iter().any(|patch| is_named(&patch.name));
     for (index, patch) in record.patches.iter_mut().enumerate() {
         if patch.verdict != Verdict::Clean {
@@ -445,9 +546,14 @@ fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
         }
         let not_tried = |on: &str| (Verdict::Conflict, format!("it was not tried: {on}"));
         (patch.verdict, patch.reason) = match (place, at) {
-            (Some(place), _) if index < place => (Verdict::Clean, "it fits, but is not sent without the rest".to_owned()),
+            (Some(place), _) if index < place => (
+                Verdict::Clean,
+                "it fits, but is not sent without the rest".to_owned(),
+            ),
             (Some(place), Some(at)) if index > place => not_tried(&format!("it stands on `{at}`")),
-            (None, _) if any_named && !is_named(&patch.name) => not_tried("the base does not fit the other patches"),
+            (None, _) if any_named && !is_named(&patch.name) => {
+                not_tried("the base does not fit the other patches")
+            }
             _ => (Verdict::Conflict, conflict.message.clone()),
         };
     }

@@ -63,19 +63,33 @@ impl Bot {
     /// Opens the repository, which is made where there is none, and reads the recipes.
     pub fn open(config: Config) -> Result<Self> {
         let path = config.repository_path();
-        let repo = if path.exists() { Repo::open(&path)? } else { new_repository(&path)? };
+        let repo = if path.exists() {
+            Repo::open(&path)?
+        } else {
+            new_repository(&path)?
+        };
         let mut series = Vec::new();
         for name in &config.series {
             let recipe = recipe::load(name, &config.dir)?;
             let settings = settings(&recipe)?;
-            if series.iter().any(|(known, _): &(Recipe, _)| known.series.name == recipe.series.name) {
-                return Err(Refusal::usage(format!("two series are called `{}`", recipe.series.name))
-                    .hint("give each a `name` of its own in its `series.toml`")
-                    .into());
+            if series
+                .iter()
+                .any(|(known, _): &(Recipe, _)| known.series.name == recipe.series.name)
+            {
+                return Err(Refusal::usage(format!(
+                    "two series are called `{}`",
+                    recipe.series.name
+                ))
+                .hint("give each a `name` of its own in its `series.toml`")
+                .into());
             }
             series.push((recipe, settings));
         }
-        Ok(Self { config, repo, series })
+        Ok(Self {
+            config,
+            repo,
+            series,
+        })
     }
 
     /// The state in the repository.
@@ -98,7 +112,10 @@ impl Bot {
             }
         }
         for name in &run.edited {
-            ui.warning(&format!("the branch of {} was moved by somebody else, and is left alone", shown_text(name.as_bytes())));
+            ui.warning(&format!(
+                "the branch of {} was moved by somebody else, and is left alone",
+                shown_text(name.as_bytes())
+            ));
         }
         if !run.edited.is_empty() {
             ui.hint("`--recreate SERIES/BASE` overwrites it; what is there now is kept below `refs/reroll/replaced`");
@@ -106,7 +123,11 @@ impl Bot {
         let mut exit = Exit::Done;
         for error in &run.troubles {
             ui.error(error);
-            exit = if exit_of(error) == Exit::Bug { Exit::Bug } else { Exit::Tool };
+            exit = if exit_of(error) == Exit::Bug {
+                Exit::Bug
+            } else {
+                Exit::Tool
+            };
         }
         Ok(exit)
     }
@@ -120,9 +141,15 @@ impl Bot {
         ui: Ui,
     ) -> Result<bool> {
         let state = self.state();
-        let remote = self.config.push.as_ref().map(|push| self.config.remote(push));
+        let remote = self
+            .config
+            .push
+            .as_ref()
+            .map(|push| self.config.remote(push));
         let published = match &remote {
-            Some(remote) => run.attempt(self.config.retry, ui, || Published::take(&state, remote))?,
+            Some(remote) => {
+                run.attempt(self.config.retry, ui, || Published::take(&state, remote))?
+            }
             None => None,
         };
         let bases = self.bases(run, None, ui)?;
@@ -171,7 +198,9 @@ impl Bot {
         let state = self.state();
         let mut bases: Vec<Watched> = Vec::new();
         for watch in &self.config.watch {
-            let found = run.attempt(self.config.retry, ui, || watch::bases(&self.config, &state, watch, only, ui))?;
+            let found = run.attempt(self.config.retry, ui, || {
+                watch::bases(&self.config, &state, watch, only, ui)
+            })?;
             for watched in found.unwrap_or_default() {
                 let name = &watched.base.rev;
                 let same = bases.iter().find(|known| known.base.rev == *name);
@@ -221,9 +250,12 @@ impl Bot {
                 return Ok(Some(Kept { id, record }));
             }
         }
-        Err(Refusal::tool(format!("the record of {series} on {} does not stay where it is", shown_text(base.as_bytes())))
-            .hint("bots with different recipes or configurations need a `namespace` each")
-            .into())
+        Err(Refusal::tool(format!(
+            "the record of {series} on {} does not stay where it is",
+            shown_text(base.as_bytes())
+        ))
+        .hint("bots with different recipes or configurations need a `namespace` each")
+        .into())
     }
 
     /// Brings the branch of a result to where its record says, unless somebody else has moved it.
@@ -287,7 +319,12 @@ impl Bot {
                 let own = state.get(series, &watched.base.rev)?;
                 let key = judge.key(&watched.base)?;
                 if all || own.is_none_or(|own| own.record.key != key) {
-                    cells.extend(plan::cells(&self.config, settings, series, &watched.base.rev));
+                    cells.extend(plan::cells(
+                        &self.config,
+                        settings,
+                        series,
+                        &watched.base.rev,
+                    ));
                 }
             }
         }
@@ -313,7 +350,9 @@ impl Bot {
             neighbour: None,
         };
         let checks = cell.checks(&self.config);
-        let record = run.attempt(self.config.retry, ui, || judge.judge(watched, &earlier, &checks))?;
+        let record = run.attempt(self.config.retry, ui, || {
+            judge.judge(watched, &earlier, &checks)
+        })?;
         match (record, run.troubles.pop()) {
             (Some(record), _) => Ok(Found {
                 id: id.to_owned(),
@@ -329,7 +368,11 @@ impl Bot {
         let mut missing = Vec::new();
         for (recipe, settings) in &self.series {
             let series = &recipe.series.name;
-            let bases: BTreeSet<_> = found.iter().filter(|it| it.record.series == *series).map(|it| &it.record.base.name).collect();
+            let bases: BTreeSet<_> = found
+                .iter()
+                .filter(|it| it.record.series == *series)
+                .map(|it| &it.record.base.name)
+                .collect();
             for base in bases {
                 let mut gates = Vec::new();
                 let mut keys = BTreeSet::new();
@@ -342,7 +385,9 @@ impl Bot {
                     gates.extend(found.record.gates.iter().cloned());
                 }
                 if keys.len() > 1 {
-                    missing.push(format!("{series}/{base}: its cells saw different bases or recipes"));
+                    missing.push(format!(
+                        "{series}/{base}: its cells saw different bases or recipes"
+                    ));
                 }
                 gates.sort_by_key(GateRecord::place);
                 elsewhere.insert((series.clone(), base.clone()), gates);
@@ -350,7 +395,11 @@ impl Bot {
         }
         for id in &missing {
             let broken = |(series, base): &(String, String)| {
-                id.starts_with(&format!("{}/{}/", state::encode(series), state::encode(base))) || id.starts_with(&format!("{series}/{base}:"))
+                id.starts_with(&format!(
+                    "{}/{}/",
+                    state::encode(series),
+                    state::encode(base)
+                )) || id.starts_with(&format!("{series}/{base}:"))
             };
             elsewhere.retain(|name, _| !broken(name));
         }
@@ -358,16 +407,23 @@ impl Bot {
         if missing.is_empty() {
             return Ok(exit);
         }
-        Err(Refusal::tool(format!("{} cells have left nothing", missing.len()))
-            .details(missing)
-            .hint("their logs tell why; the next plan has them again")
-            .into())
+        Err(
+            Refusal::tool(format!("{} cells have left nothing", missing.len()))
+                .details(missing)
+                .hint("their logs tell why; the next plan has them again")
+                .into(),
+        )
     }
 }
 
 impl Run {
     /// Tries something a bounded number of times, where it is the surroundings that fail. What still fails then is noted, and is `None`.
-    fn attempt<T>(&mut self, retry: Retry, ui: Ui, mut work: impl FnMut() -> Result<T>) -> Result<Option<T>> {
+    fn attempt<T>(
+        &mut self,
+        retry: Retry,
+        ui: Ui,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<Option<T>> {
         let mut pause = Duration::from_secs_f64(retry.seconds);
         for left in (0..retry.tries).rev() {
             let error = match work() {
@@ -382,7 +438,10 @@ impl Run {
                 self.troubles.push(error);
                 break;
             }
-            ui.status(&format!("{error:#}; trying again in {:.0} s", pause.as_secs_f64()));
+            ui.status(&format!(
+                "{error:#}; trying again in {:.0} s",
+                pause.as_secs_f64()
+            ));
             wait(pause)?;
             pause *= 2;
         }
@@ -394,7 +453,7 @@ impl Run {
 fn is_surroundings(error: &anyhow::Error) -> bool {
     match exit_of(error) {
         Exit::Tool => true,
-        Exit::Bug => error.chain().any(|cause| cause.is::<io::Error>()),
+        Exit::Bug => error.chain().any(<dyn std::error::Error>::is::<io::Error>),
         _ => false,
     }
 }
@@ -416,8 +475,12 @@ fn new_repository(path: &Path) -> Result<Repo> {
         Refusal::tool(format!("cannot make the repository `{}`", path.display()))
             .hint("check the permissions and the free space of its directory, which must exist")
     };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let aside = tempfile::Builder::new().prefix(".reroll-new-").tempdir_in(parent.unwrap_or(Path::new(".")));
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let aside = tempfile::Builder::new()
+        .prefix(".reroll-new-")
+        .tempdir_in(parent.unwrap_or(Path::new(".")));
     let aside = aside.with_context(not_made)?;
     let new = aside.path().join("new");
     drop(Repo::init_bare(&new)?);
@@ -433,7 +496,10 @@ fn settings(recipe: &Recipe) -> Result<Settings> {
         return Ok(Settings::default());
     };
     let settings: Settings = table.try_into().with_context(|| {
-        Refusal::usage(format!("`[check]` in {}/series.toml is wrong", recipe.origin))
+        Refusal::usage(format!(
+            "`[check]` in {}/series.toml is wrong",
+            recipe.origin
+        ))
     })?;
     settings.validate()?;
     Ok(settings)
@@ -448,8 +514,17 @@ fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     }
     let was = was.map_or(String::new(), |was| format!(" (was {was})"));
     let mut text = format!("{} on {}: {state}{was}\n", record.series, record.base.name);
-    for patch in record.patches.iter().filter(|patch| patch.verdict > Verdict::Clean) {
-        text.push_str(&format!("  {}: {}: {}\n", patch.name, patch.verdict.as_str(), patch.reason));
+    for patch in record
+        .patches
+        .iter()
+        .filter(|patch| patch.verdict > Verdict::Clean)
+    {
+        text.push_str(&format!(
+            "  {}: {}: {}\n",
+            patch.name,
+            patch.verdict.as_str(),
+            patch.reason
+        ));
         for line in patch.details.iter().take(TOLD) {
             text.push_str(&format!("    {line}\n"));
         }
@@ -459,18 +534,30 @@ fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
             text.push_str(&format!("  {line}\n"));
         }
         for suspect in &conflict.suspects {
-            text.push_str(&format!("  changed by {}: {}\n", suspect.shown(), suspect.what));
+            text.push_str(&format!(
+                "  changed by {}: {}\n",
+                suspect.shown(),
+                suspect.what
+            ));
         }
         text.push_str(&format!("  hint: {}\n", conflict.hint));
     }
-    for gate in record.gates.iter().filter(|gate| gate.status >= crate::gate::Status::Fail) {
+    for gate in record
+        .gates
+        .iter()
+        .filter(|gate| gate.status >= crate::gate::Status::Fail)
+    {
         text.push_str(&format!("  {}: {}\n", gate.title(), gate.reason));
         for line in gate.lines.iter().take(TOLD) {
             text.push_str(&format!("    {line}\n"));
         }
     }
-    let lines: Vec<_> = text.lines().map(|line| shown_text(line.as_bytes())).collect();
-    ui.text(&(lines.join("\n") + "\n")).context("cannot write to standard output")
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| shown_text(line.as_bytes()))
+        .collect();
+    ui.text(&(lines.join("\n") + "\n"))
+        .context("cannot write to standard output")
 }
 
 /// What results are sorted by: the base's version, its time, its name.
@@ -482,7 +569,10 @@ pub fn sort_key(record: &Record) -> impl Ord + use<> {
 
 /// Reads the files that cells have left in a directory.
 pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
-    let unreadable = || Refusal::usage(format!("cannot read `{}`", dir.display())).hint("name the directory that the cells' files were gathered in");
+    let unreadable = || {
+        Refusal::usage(format!("cannot read `{}`", dir.display()))
+            .hint("name the directory that the cells' files were gathered in")
+    };
     let mut paths = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(dir) = open.pop() {
@@ -490,7 +580,9 @@ pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
             let entry = entry.with_context(unreadable)?;
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                _ if entry.path().extension().is_some_and(|end| end == "json") => paths.push(entry.path()),
+                _ if entry.path().extension().is_some_and(|end| end == "json") => {
+                    paths.push(entry.path());
+                }
                 _ => {}
             }
         }
@@ -499,7 +591,11 @@ pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
     let read = |path: &std::path::PathBuf| {
         let bytes = std::fs::read(path).with_context(unreadable)?;
         serde_json::from_slice(&bytes).with_context(|| {
-            Refusal::usage(format!("`{}` is nothing that a cell has left", path.display())).hint("gather the files of `reroll bot cell` alone")
+            Refusal::usage(format!(
+                "`{}` is nothing that a cell has left",
+                path.display()
+            ))
+            .hint("gather the files of `reroll bot cell` alone")
         })
     };
     paths.iter().map(read).collect()

@@ -59,7 +59,10 @@ pub fn cells(config: &Config, settings: &Settings, series: &str, base: &str) -> 
     };
     let mut cells = vec![cell(None)];
     if config.gates.iter().any(|gate| BUILDS.contains(gate)) {
-        let names = settings.configuration.iter().map(|it| Some(it.name.clone()));
+        let names = settings
+            .configuration
+            .iter()
+            .map(|it| Some(it.name.clone()));
         cells.extend(names.map(cell));
     }
     cells
@@ -106,14 +109,20 @@ pub fn matrix(cells: &[Cell], format: Format, config: &str) -> Result<Vec<u8>> {
         Format::Github => (github(cells), false),
         Format::Gitlab => (gitlab(cells, config), true),
     };
-    let bytes = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
+    let bytes = if pretty {
+        serde_json::to_vec_pretty(&value)
+    } else {
+        serde_json::to_vec(&value)
+    };
     let mut bytes = bytes.context("a matrix is always JSON")?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
 fn github(cells: &[Cell]) -> Value {
-    let include = cells.iter().map(|cell| json!({ "id": cell.id(), "file": cell.file() }));
+    let include = cells
+        .iter()
+        .map(|cell| json!({ "id": cell.id(), "file": cell.file() }));
     json!({ "include": include.collect::<Vec<_>>() })
 }
 
@@ -123,7 +132,10 @@ fn gitlab(cells: &[Cell], config: &str) -> Value {
     jobs.insert("stages".to_owned(), json!(["cells", "merge"]));
     if cells.is_empty() {
         // A pipeline without a job is an error there.
-        jobs.insert("nothing new".to_owned(), json!({ "stage": "cells", "script": ["echo nothing new"] }));
+        jobs.insert(
+            "nothing new".to_owned(),
+            json!({ "stage": "cells", "script": ["echo nothing new"] }),
+        );
         return Value::Object(jobs);
     }
     jobs.insert("default".to_owned(), json!({ "retry": { "max": 2, "when": ["runner_system_failure", "stuck_or_timeout_failure"] } }));

@@ -53,7 +53,10 @@ impl Published {
             remote: remote.to_owned(),
             refs,
         };
-        let records = published.refs.iter().filter(|(name, _)| name.starts_with(&prefix));
+        let records = published
+            .refs
+            .iter()
+            .filter(|(name, _)| name.starts_with(&prefix));
         let mut unknown = Vec::new();
         for (name, id) in records.clone() {
             if state.repo.reference(name)? != Some(*id) && state.repo.commit(*id).is_err() {
@@ -90,7 +93,11 @@ impl Published {
             };
             let name = format!("{}/{}", kept.record.series, kept.record.base.name);
             match self.at(&branch) {
-                Some(theirs) if theirs != tip && !recreate.contains(&name) && !state.has_left(&kept, theirs)? => {
+                Some(theirs)
+                    if theirs != tip
+                        && !recreate.contains(&name)
+                        && !state.has_left(&kept, theirs)? =>
+                {
                     pushed.edited.push(name);
                 }
                 _ => updates.push((branch, tip)),
@@ -111,7 +118,15 @@ impl Published {
     /// How many of them somebody else has moved.
     fn push_batch(&self, repo: &Repo, batch: &[Update]) -> Result<usize> {
         let mut task = Task::git().arg("--git-dir").arg(repo.path());
-        task = task.args(["-c", "push.gpgSign=false", "push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no"]);
+        task = task.args([
+            "-c",
+            "push.gpgSign=false",
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-signed",
+            "--recurse-submodules=no",
+        ]);
         for Update { name, old, .. } in batch {
             let old = old.map(|old| old.to_string()).unwrap_or_default();
             task = task.arg(format!("--force-with-lease={name}:{old}"));
@@ -124,9 +139,16 @@ impl Published {
         if output.exit.success() {
             return Ok(0);
         }
-        let lines = output.stdout.lines().filter(|line| line.starts_with(b"!\t"));
+        let lines = output
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with(b"!\t"));
         let (stale, refused): (Vec<_>, Vec<_>) = lines.partition(|line| {
-            line.contains_str("(stale info)") || line.contains_str("(fetch first)") || line.contains_str("failed to update ref") || line.contains_str("cannot lock ref") || line.contains_str("(failed to lock")
+            line.contains_str("(stale info)")
+                || line.contains_str("(fetch first)")
+                || line.contains_str("failed to update ref")
+                || line.contains_str("cannot lock ref")
+                || line.contains_str("(failed to lock")
         });
         if refused.is_empty() && !stale.is_empty() {
             return Ok(stale.len());
@@ -143,6 +165,8 @@ fn is_ahead(repo: &Repo, mine: Option<ObjectId>, theirs: ObjectId) -> Result<boo
     let Some(mine) = mine else {
         return Ok(false);
     };
-    let common = repo.merge_base(mine, theirs).context("cannot compare two records")?;
+    let common = repo
+        .merge_base(mine, theirs)
+        .context("cannot compare two records")?;
     Ok(common == Some(theirs))
 }

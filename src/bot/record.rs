@@ -269,15 +269,18 @@ impl Record {
     /// Whether the result can go out without a person.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.tip.is_some()
-            && !self.gates_failed()
-            && self.verdict < Verdict::ProbablyUpstream
+        self.tip.is_some() && !self.gates_failed() && self.verdict < Verdict::ProbablyUpstream
     }
 
     /// The verdict in a few words.
     #[must_use]
     pub fn state(&self) -> String {
-        let count = |verdict| self.patches.iter().filter(|patch| patch.verdict == verdict).count();
+        let count = |verdict| {
+            self.patches
+                .iter()
+                .filter(|patch| patch.verdict == verdict)
+                .count()
+        };
         let (all, upstream) = (self.patches.len(), count(Verdict::Upstream));
         let mut state = self.verdict.as_str().to_owned();
         if upstream > 0 && upstream < all {

@@ -90,7 +90,9 @@ impl<'a> State<'a> {
     /// All records, by series and then by base.
     pub fn all(&self) -> Result<Vec<Kept>> {
         let refs = self.repo.references(&self.records())?;
-        refs.into_iter().map(|(name, id)| self.read(id, &name)).collect()
+        refs.into_iter()
+            .map(|(name, id)| self.read(id, &name))
+            .collect()
     }
 
     /// The record that a commit keeps.
@@ -105,13 +107,21 @@ impl<'a> State<'a> {
     /// Writes a record's commit; no ref learns of it. What it speaks of stays reachable through its parents.
     pub fn write(&self, record: &Record) -> Result<ObjectId> {
         let blob_id = self.repo.write_blob(&record.json()?)?;
-        let tree_id = self.repo.write_new_tree(&[(FILE.into(), MODE_FILE, blob_id)])?;
+        let tree_id = self
+            .repo
+            .write_new_tree(&[(FILE.into(), MODE_FILE, blob_id)])?;
         let mut parents = Vec::new();
         for id in [&record.previous, &record.tip].into_iter().flatten() {
             parents.push(id.parse().context("a record names a commit")?);
         }
         if record.tip.is_none() {
-            parents.push(record.base.commit.parse().context("a record names a commit")?);
+            parents.push(
+                record
+                    .base
+                    .commit
+                    .parse()
+                    .context("a record names a commit")?,
+            );
         }
         let nobody = Signature {
             name: "reroll".into(),
@@ -119,8 +129,14 @@ impl<'a> State<'a> {
             time: record.base.time,
             offset: 0,
         };
-        let message = format!("{} on {}: {}\n", record.series, record.base.name, record.state());
-        self.repo.write_merge(tree_id, &parents, &nobody, message.as_bytes().as_bstr())
+        let message = format!(
+            "{} on {}: {}\n",
+            record.series,
+            record.base.name,
+            record.state()
+        );
+        self.repo
+            .write_merge(tree_id, &parents, &nobody, message.as_bytes().as_bstr())
     }
 
     /// Moves a ref by compare and swap. `false`: it is not at `old` any more.
@@ -162,11 +178,15 @@ impl<'a> State<'a> {
     /// Whether a work tree has the branch.
     fn is_checked_out(&self, branch: &str) -> bool {
         let git_dir = self.repo.path();
-        let linked = fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten();
+        let linked = fs::read_dir(git_dir.join("worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut heads = linked.map(|entry| entry.path()).collect::<Vec<_>>();
         heads.extend(self.repo.work_tree().map(|_| git_dir.to_owned()));
         heads.iter().any(|dir| {
-            fs::read_to_string(dir.join("HEAD")).is_ok_and(|head| head.trim() == format!("ref: {branch}"))
+            fs::read_to_string(dir.join("HEAD"))
+                .is_ok_and(|head| head.trim() == format!("ref: {branch}"))
         })
     }
 
@@ -212,7 +232,11 @@ impl<'a> State<'a> {
     fn remove_dead_lock(&self, name: &str) -> Result<()> {
         let path = lock_path(self.repo.path(), name);
         let since = Instant::now();
-        let patience = if name.starts_with(self.namespace) { Duration::ZERO } else { BRANCH_LOCK };
+        let patience = if name.starts_with(self.namespace) {
+            Duration::ZERO
+        } else {
+            BRANCH_LOCK
+        };
         while let Ok(found) = fs::symlink_metadata(&path) {
             let age = found.modified().ok().and_then(|then| then.elapsed().ok());
             if since.elapsed() >= patience || age.is_some_and(|age| age >= patience) {
@@ -234,13 +258,18 @@ fn lock_path(git_dir: &Path, name: &str) -> PathBuf {
 /// The branch that a result is left on.
 #[must_use]
 pub fn branch_ref(record: &Record) -> String {
-    format!("refs/heads/reroll/{}/{}", encode(&record.series), encode(&record.base.name))
+    format!(
+        "refs/heads/reroll/{}/{}",
+        encode(&record.series),
+        encode(&record.base.name)
+    )
 }
 
 /// The commit that the branch of a result has to be at.
 pub fn wanted_tip(record: &Record) -> Result<Option<ObjectId>> {
     let tip = record.tip.as_ref().filter(|_| record.is_ready());
-    tip.map(|tip| tip.parse().context("a record names a commit")).transpose()
+    tip.map(|tip| tip.parse().context("a record names a commit"))
+        .transpose()
 }
 
 /// A name as one part of a ref's name, whatever is in it; different names stay different.
@@ -274,12 +303,28 @@ mod tests {
         assert_eq!(encode("v7.3-rc1"), "v7.3-rc1");
         assert_eq!(encode("linux-next/master"), "linux-next%2fmaster");
         let names = [
-            "..", ".", "a..b", "x.lock", "x.lock.lock", "-x", "@{u}", "a b", "a~1", "é", "a\u{1b}[31m", "%2f", "/", ".x",
+            "..",
+            ".",
+            "a..b",
+            "x.lock",
+            "x.lock.lock",
+            "-x",
+            "@{u}",
+            "a b",
+            "a~1",
+            "é",
+            "a\u{1b}[31m",
+            "%2f",
+            "/",
+            ".x",
         ];
         let mut seen = std::collections::BTreeSet::new();
         for name in names {
             let encoded = encode(name);
-            assert!(is_ref_name(&format!("refs/x/{encoded}")), "{name}: {encoded}");
+            assert!(
+                is_ref_name(&format!("refs/x/{encoded}")),
+                "{name}: {encoded}"
+            );
             assert!(!encoded.contains('/') && seen.insert(encoded), "{name}");
         }
     }

@@ -10,6 +10,7 @@ use bstr::{BString, ByteSlice};
 
 use super::compare::Version;
 use super::record::Suspect;
+use crate::error::{Exit, exit_of};
 use crate::exec::Task;
 use crate::recipe::{Action, Recipe, Spot, Target};
 use crate::repo::{ObjectId, Repo};
@@ -52,7 +53,11 @@ struct Upstream {
 
 impl<'a> History<'a> {
     /// The history between two bases; `None` where they have nothing in common.
-    pub(super) fn between(repo: &'a Repo, before: ObjectId, base: ObjectId) -> Result<Option<Self>> {
+    pub(super) fn between(
+        repo: &'a Repo,
+        before: ObjectId,
+        base: ObjectId,
+    ) -> Result<Option<Self>> {
         let common = repo.merge_base(before, base)?;
         Ok(common.filter(|common| *common != base).map(|common| Self {
             repo,
@@ -61,23 +66,52 @@ impl<'a> History<'a> {
     }
 
     fn git(&self, args: &[&str]) -> Result<Vec<u8>> {
-        let task = Task::git().arg("--literal-pathspecs").arg("--git-dir").arg(self.repo.path());
-        let task = task.args(["-c", "core.quotePath=true", "-c", "log.showSignature=false", "-c", "diff.noprefix=false"]);
+        let task = Task::git()
+            .arg("--literal-pathspecs")
+            .arg("--git-dir")
+            .arg(self.repo.path());
+        let task = task.args([
+            "-c",
+            "core.quotePath=true",
+            "-c",
+            "log.showSignature=false",
+            "-c",
+            "diff.noprefix=false",
+        ]);
         task.args(args).timeout(SEARCH).output()
     }
 
     /// The commits that touch a recipe's files; to be had once.
     pub(super) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
-        let files: BTreeSet<_> = recipe.patches.iter().flat_map(|patch| &patch.edits).map(|edit| edit.file.clone()).collect();
-        Ok(Commits(self.commits(&files.into_iter().collect::<Vec<_>>())?))
+        let files: BTreeSet<_> = recipe
+            .patches
+            .iter()
+            .flat_map(|patch| &patch.edits)
+            .map(|edit| edit.file.clone())
+            .collect();
+        Ok(Commits(
+            self.commits(&files.into_iter().collect::<Vec<_>>())?,
+        ))
     }
 
     /// The commits that touch these files, newest first, with all that they change.
     fn commits(&self, paths: &[String]) -> Result<Vec<Upstream>> {
         let most = format!("-{MOST_COMMITS}");
         let mut args = vec![
-            "log", &most, "--no-merges", "-p", "--full-diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames",
-            "--src-prefix=a/", "--dst-prefix=b/", "--format=%x00%H%x00%s%x00%B%x00", &self.range, "--",
+            "log",
+            &most,
+            "--no-merges",
+            "-p",
+            "--full-diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-renames",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--format=%x00%H%x00%s%x00%B%x00",
+            &self.range,
+            "--",
         ];
         args.extend(paths.iter().map(String::as_str));
         let log = self.git(&args)?;
@@ -102,7 +136,9 @@ impl<'a> History<'a> {
     /// The commits that changed the functions which `text` speaks of, newest first.
     pub(super) fn suspects(&self, recipe: &Recipe, text: &str) -> Result<Vec<Suspect>> {
         let mut suspects: Vec<Suspect> = Vec::new();
-        let named = functions(recipe).into_iter().filter(|(_, name)| text.contains(&format!("{name}(")) || text.contains(&format!("`{name}`")));
+        let named = functions(recipe).into_iter().filter(|(_, name)| {
+            text.contains(&format!("{name}(")) || text.contains(&format!("`{name}`"))
+        });
         for (file, name) in named.take(MOST_FUNCTIONS) {
             for suspect in self.changed(&file, &name)? {
                 if !suspects.iter().any(|known| known.commit == suspect.commit) {
@@ -118,13 +154,31 @@ impl<'a> History<'a> {
         let most = format!("-{MOST_SUSPECTS}");
         let place = format!("-L:{name}:{file}");
         let word = format!("-G\\<{name}\\>");
-        let lines = ["log", "-s", &most, "--no-merges", "--format=%H %s", &place, &self.range];
-        let mentions = ["log", "-s", &most, "--no-merges", "--format=%H %s", &word, &self.range, "--", file];
-        // Git fails where the file or the function is not there, which is an answer as well.
-        let mut log = self.git(&lines).unwrap_or_default();
-        if log.is_empty() {
-            log = self.git(&mentions)?;
-        }
+        let lines = [
+            "log",
+            "-s",
+            &most,
+            "--no-merges",
+            "--format=%H %s",
+            &place,
+            &self.range,
+        ];
+        let mentions = [
+            "log",
+            "-s",
+            &most,
+            "--no-merges",
+            "--format=%H %s",
+            &word,
+            &self.range,
+            "--",
+            file,
+        ];
+        // Git fails where the base has the function no more.
+        let log = match self.git(&lines) {
+            Err(error) if exit_of(&error) != Exit::Interrupted => self.git(&mentions)?,
+            other => other?,
+        };
         let lines = log.lines().filter_map(|line| line.split_once_str(" "));
         Ok(lines
             .map(|(id, subject)| Suspect {
@@ -144,14 +198,19 @@ impl Commits {
 
     /// For each patch (made on the older base) the commit that has it, or something like it.
     pub(super) fn find(&self, patches: &[Version]) -> Result<Vec<Option<Match>>> {
-        let reverted: BTreeSet<String> = self.0.iter().flat_map(|it| reverts(&it.message)).collect();
+        let reverted: BTreeSet<String> =
+            self.0.iter().flat_map(|it| reverts(&it.message)).collect();
         let by_id = self.patch_ids(patches)?;
         let mut found = Vec::new();
         for (place, patch) in patches.iter().enumerate() {
-            let exact = by_id.iter().find(|(known, _)| *known == place).map(|(_, commit)| *commit);
+            let exact = by_id
+                .iter()
+                .find(|(known, _)| *known == place)
+                .map(|(_, commit)| *commit);
             let alike = || {
                 self.0.iter().position(|it| {
-                    it.suspect.subject.as_bytes() == patch.subject.as_bytes() && is_alike(&it.diff, &patch.diff)
+                    it.suspect.subject.as_bytes() == patch.subject.as_bytes()
+                        && is_alike(&it.diff, &patch.diff)
                 })
             };
             let commit = exact.or_else(alike).map(|commit| &self.0[commit].suspect);
@@ -166,21 +225,36 @@ impl Commits {
 
     /// The pairs of a patch and a commit that have the same patch-id. Only commits that change a line of a patch's are asked about.
     fn patch_ids(&self, patches: &[Version]) -> Result<Vec<(usize, usize)>> {
-        let lines: BTreeSet<Vec<u8>> = patches.iter().flat_map(|patch| bare_lines(&patch.diff)).collect();
+        let lines: BTreeSet<Vec<u8>> = patches
+            .iter()
+            .flat_map(|patch| bare_lines(&patch.diff))
+            .collect();
         let likely = |it: &&Upstream| bare_lines(&it.diff).any(|line| lines.contains(&line));
         let likely: Vec<_> = self.0.iter().filter(likely).collect();
         if likely.is_empty() {
             return Ok(Vec::new());
         }
-        let names: Vec<_> = (0..patches.len()).map(|place| format!("{place:040}")).collect();
-        let mine = names.iter().map(String::as_str).zip(patches.iter().map(|patch| &patch.diff));
-        let theirs = likely.iter().map(|it| (it.suspect.commit.as_str(), &it.diff));
+        let names: Vec<_> = (0..patches.len())
+            .map(|place| format!("{place:040}"))
+            .collect();
+        let mine = names
+            .iter()
+            .map(String::as_str)
+            .zip(patches.iter().map(|patch| &patch.diff));
+        let theirs = likely
+            .iter()
+            .map(|it| (it.suspect.commit.as_str(), &it.diff));
         let ids = patch_ids(&mine.chain(theirs).collect::<Vec<_>>())?;
-        let (mine, theirs): (Vec<_>, Vec<_>) = ids.iter().partition(|(_, commit)| names.contains(commit));
+        let (mine, theirs): (Vec<_>, Vec<_>) =
+            ids.iter().partition(|(_, commit)| names.contains(commit));
         let mut pairs = Vec::new();
         for (id, name) in mine {
-            let commit = theirs.iter().find(|(other, _)| other == id).map(|(_, commit)| commit);
-            let commit = commit.and_then(|commit| self.0.iter().position(|it| it.suspect.commit == *commit));
+            let commit = theirs
+                .iter()
+                .find(|(other, _)| other == id)
+                .map(|(_, commit)| commit);
+            let commit =
+                commit.and_then(|commit| self.0.iter().position(|it| it.suspect.commit == *commit));
             let place = names.iter().position(|known| known == name);
             pairs.extend(place.zip(commit));
         }
@@ -210,21 +284,22 @@ fn functions(recipe: &Recipe) -> Vec<(String, String)> {
             | Action::Extract { target, .. } => Some(target),
             _ => None,
         };
-        let name = match (&edit.action, target) {
-            (_, Some(Target::Statement { function, .. } | Target::Function(function)))
-            | (
-                Action::Insert(
-                    Spot::BeforeFunction(function)
-                    | Spot::AfterFunction(function)
-                    | Spot::End(function)
-                    | Spot::Parameter(function, _),
-                    _,
-                ),
+        let beside = match &edit.action {
+            Action::Insert(
+                Spot::BeforeFunction(function)
+                | Spot::AfterFunction(function)
+                | Spot::End(function)
+                | Spot::Parameter(function, _),
                 _,
-            ) => function,
-            _ => continue,
+            ) => Some(function),
+            _ => None,
         };
-        found.insert((edit.file.clone(), name.clone()));
+        let inside = match target {
+            Some(Target::Statement { function, .. } | Target::Function(function)) => Some(function),
+            _ => None,
+        };
+        let names = beside.into_iter().chain(inside);
+        found.extend(names.map(|name| (edit.file.clone(), name.clone())));
     }
     found.into_iter().collect()
 }
@@ -232,7 +307,9 @@ fn functions(recipe: &Recipe) -> Vec<(String, String)> {
 /// The commits that a message says it reverts.
 fn reverts(message: &[u8]) -> Vec<String> {
     const WORDS: &str = "This reverts commit ";
-    let ids = message.find_iter(WORDS).map(|at| &message[at + WORDS.len()..]);
+    let ids = message
+        .find_iter(WORDS)
+        .map(|at| &message[at + WORDS.len()..]);
     ids.map(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit());
         digits.map(|&byte| char::from(byte)).collect()
@@ -248,9 +325,17 @@ fn patch_ids(patches: &[(&str, &Vec<u8>)]) -> Result<Vec<(String, String)>> {
         input.extend_from_slice(diff);
         input.push(b'\n');
     }
-    let output = Task::git().args(["patch-id", "--stable"]).input(input).timeout(SEARCH).output()?;
-    let lines = output.lines().filter_map(|line| line.to_str().ok()?.split_once(' '));
-    Ok(lines.map(|(id, commit)| (id.to_owned(), commit.to_owned())).collect())
+    let output = Task::git()
+        .args(["patch-id", "--stable"])
+        .input(input)
+        .timeout(SEARCH)
+        .output()?;
+    let lines = output
+        .lines()
+        .filter_map(|line| line.to_str().ok()?.split_once(' '));
+    Ok(lines
+        .map(|(id, commit)| (id.to_owned(), commit.to_owned()))
+        .collect())
 }
 
 /// The lines that a patch takes out and puts in, with how often.
@@ -272,7 +357,12 @@ pub(super) fn changed_lines(diff: &[u8]) -> BTreeMap<&[u8], usize> {
 /// The lines that a patch changes, without white space, which patch-ids do not see.
 fn bare_lines(diff: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let lines = changed_lines(diff).into_keys();
-    let bare = lines.map(|line| line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<u8>>());
+    let bare = lines.map(|line| {
+        line.iter()
+            .copied()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .collect::<Vec<u8>>()
+    });
     // A sign alone is an empty line, which many change.
     bare.filter(|line| line.len() > 1)
 }
@@ -294,10 +384,15 @@ mod tests {
 
     #[test]
     fn most_lines_is_more_than_half_of_the_larger() {
-        let patch = |lines: &str| format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{lines}").into_bytes();
+        let patch = |lines: &str| {
+            format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{lines}").into_bytes()
+        };
         let one = patch("+a\n+b\n+c\n-d\n e\n");
         assert!(is_alike(&one, &patch("+a\n+b\n+c\n-other\n e\n")));
-        assert!(!is_alike(&one, &patch("+a\n+b\n+x\n-y\n e\n")), "half is not most");
+        assert!(
+            !is_alike(&one, &patch("+a\n+b\n+x\n-y\n e\n")),
+            "half is not most"
+        );
         assert!(!is_alike(&patch(""), &patch("")));
     }
 

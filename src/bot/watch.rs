@@ -42,7 +42,7 @@ pub(super) fn bases(
 ) -> Result<Vec<Watched>> {
     let place = watch.place().map_err(Refusal::usage)?;
     let found = match place {
-        Place::Remote(remote) => fetched(config, state, watch, &config.remote(remote), only)?,
+        Place::Remote(remote) => fetched(state, watch, &config.remote(remote), only)?,
         Place::Local => local(state, watch)?,
         Place::Debian(wanted) => debian(state, watch, wanted, ui)?,
     };
@@ -61,7 +61,9 @@ pub(super) fn bases(
         }
     }
     sort(&mut bases);
-    let surplus = bases.len().saturating_sub(watch.newest.unwrap_or(usize::MAX));
+    let surplus = bases
+        .len()
+        .saturating_sub(watch.newest.unwrap_or(usize::MAX));
     Ok(bases.split_off(surplus))
 }
 
@@ -83,7 +85,10 @@ fn watched(repo: &Repo, name: String, mut base: Base) -> Result<Watched> {
 /// What a release is sorted by: its numbers, then its release candidate, of which the release itself is the last.
 pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
     let (numbers, rest) = release.split_once('-').unwrap_or((release, ""));
-    let numbers = numbers.split('.').map_while(|part| part.parse().ok()).collect();
+    let numbers = numbers
+        .split('.')
+        .map_while(|part| part.parse().ok())
+        .collect();
     let candidate = rest.strip_prefix("rc").map(|rest| {
         let digits = rest.split(|char: char| !char.is_ascii_digit()).next();
         digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
@@ -93,7 +98,6 @@ pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
 
 /// Asks a remote what it has, and fetches what is new of it.
 fn fetched(
-    config: &Config,
     state: &State<'_>,
     watch: &Watch,
     remote: &str,
@@ -102,9 +106,16 @@ fn fetched(
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
     for (name, id) in ask(state.repo, remote)? {
-        let (kind, short) = match (name.strip_prefix("refs/tags/"), name.strip_prefix("refs/heads/")) {
+        let (kind, short) = match (
+            name.strip_prefix("refs/tags/"),
+            name.strip_prefix("refs/heads/"),
+        ) {
             (Some(tag), _) if is_wanted(&watch.tags, tag) => ("tags", tag),
-            (_, Some(branch)) if is_wanted(&watch.branches, branch) && !branch.starts_with("reroll/") => ("heads", branch),
+            (_, Some(branch))
+                if is_wanted(&watch.branches, branch) && !branch.starts_with("reroll/") =>
+            {
+                ("heads", branch)
+            }
             _ => continue,
         };
         if only.is_some_and(|only| only != short) {
@@ -126,7 +137,6 @@ fn fetched(
         // Where another bot was faster there is nothing left to do.
         state.swap(mine, *old, *id)?;
     }
-    let _ = config;
     Ok(found)
 }
 
@@ -163,8 +173,23 @@ pub(super) fn fetch(repo: &Repo, remote: &str, names: &[&str]) -> Result<()> {
     Task::git()
         .arg("--git-dir")
         .arg(repo.path())
-        .args(["-c", "fetch.recurseSubmodules=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
-        .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--stdin", "--"])
+        .args([
+            "-c",
+            "fetch.recurseSubmodules=false",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+        ])
+        .args([
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--stdin",
+            "--",
+        ])
         .arg(remote)
         .input(names.join("\n") + "\n")
         .timeout(TRANSFER)
@@ -235,21 +260,29 @@ fn debian(
     };
     let tag = format!("bot-{}", watch.name);
     let entry = cache.add(&tag, &source, options, ui)?.base;
-    let package = entry.package.context("a package has a name and a version")?;
+    let package = entry
+        .package
+        .context("a package has a name and a version")?;
     let version = package.rsplit(' ').next().unwrap_or_default();
     let name = format!("debian-{version}");
     let mine = format!("{}debian/{}", state.bases(&watch.name), encode(&name));
     let old = state.repo.reference(&mine)?;
     if old != Some(entry.commit_id) {
         let path = cache.repo_path();
-        fetch(state.repo, &path.to_string_lossy(), &[&format!("refs/tags/{tag}")])?;
+        fetch(
+            state.repo,
+            &path.to_string_lossy(),
+            &[&format!("refs/tags/{tag}")],
+        )?;
         state.swap(&mine, old, entry.commit_id)?;
     }
     // Packages that were the newest once stay bases.
     let prefix = format!("{}debian/", state.bases(&watch.name));
     let mut found = BTreeMap::new();
     for (reference, id) in state.repo.references(&prefix)? {
-        let short = reference[prefix.len()..].replace("%7e", "~").replace("%3a", ":");
+        let short = reference[prefix.len()..]
+            .replace("%7e", "~")
+            .replace("%3a", ":");
         found.insert(short, id);
     }
     Ok(found)
@@ -261,9 +294,16 @@ mod tests {
 
     #[test]
     fn a_release_comes_after_its_candidates() {
-        let mut releases = ["7.3", "7.3-rc10", "6.12.117", "7.3-rc2", "6.1", "7.2", "", "7.3.1"];
+        let mut releases = [
+            "7.3", "7.3-rc10", "6.12.117", "7.3-rc2", "6.1", "7.2", "", "7.3.1",
+        ];
         releases.sort_by_key(|release| version(release));
-        assert_eq!(releases, ["", "6.1", "6.12.117", "7.2", "7.3-rc2", "7.3-rc10", "7.3", "7.3.1"]);
+        assert_eq!(
+            releases,
+            [
+                "", "6.1", "6.12.117", "7.2", "7.3-rc2", "7.3-rc10", "7.3", "7.3.1"
+            ]
+        );
     }
 
     #[test]
@@ -273,6 +313,9 @@ mod tests {
             "fatal: unable to access 'https://***@host/x.git/': no"
         );
         assert_eq!(mask("https://t0ken@h"), "https://***@h");
-        assert_eq!(mask("see https://h/a@b and git@h:x"), "see https://h/a@b and git@h:x");
+        assert_eq!(
+            mask("see https://h/a@b and git@h:x"),
+            "see https://h/a@b and git@h:x"
+        );
     }
 }

@@ -84,12 +84,26 @@ enum Command {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     match &args.command {
-        Command::Run { config, recreate, watch } => match watch {
+        Command::Run {
+            config,
+            recreate,
+            watch,
+        } => match watch {
             None => config.bot()?.run(recreate, ui),
-            Some(seconds) => keep_running(config, recreate, Duration::from_secs((*seconds).into()), ui),
+            Some(seconds) => {
+                keep_running(config, recreate, Duration::from_secs((*seconds).into()), ui)
+            }
         },
-        Command::Status { config, json, exit_code } => status(&config.bot()?, *json, *exit_code, ui),
-        Command::Plan { config, format, all } => {
+        Command::Status {
+            config,
+            json,
+            exit_code,
+        } => status(&config.bot()?, *json, *exit_code, ui),
+        Command::Plan {
+            config,
+            format,
+            all,
+        } => {
             let cells = config.bot()?.plan(*all, ui)?;
             let name = config.config.to_string_lossy();
             ui.data(&plan::matrix(&cells, *format, &name)?)?;
@@ -145,12 +159,25 @@ fn status(bot: &Bot, json: bool, exit_code: bool, ui: Ui) -> Result<Exit> {
             .map(|(kept, state)| {
                 let name = format!("{} on {}", kept.record.series, kept.record.base.name);
                 let branch = branch(state);
-                let branch = if branch.is_empty() { String::new() } else { format!(", its branch is {branch}") };
-                (shown_text(name.as_bytes()), format!("{}{branch}", kept.record.state()))
+                let branch = if branch.is_empty() {
+                    String::new()
+                } else {
+                    format!(", its branch is {branch}")
+                };
+                (
+                    shown_text(name.as_bytes()),
+                    format!("{}{branch}", kept.record.state()),
+                )
             })
             .collect();
-        let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        let lines = rows.iter().map(|(name, state)| format!("{name:width$}  {state}\n"));
+        let width = rows
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or(0);
+        let lines = rows
+            .iter()
+            .map(|(name, state)| format!("{name:width$}  {state}\n"));
         ui.text(&lines.collect::<String>())?;
     }
     let any = |which: fn(&Record) -> bool| records.iter().any(|(kept, _)| which(&kept.record));

@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Print everything as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write JUnit XML to FILE
+    /// Write `JUnit` XML to FILE
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Write a Markdown summary to FILE
@@ -75,8 +75,13 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 
 /// Makes the directory that a file is to be in.
 fn in_directory(file: &Path) -> Result<()> {
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.map_or(Ok(()), std::fs::create_dir_all).with_context(|| {
-        crate::error::Refusal::usage(format!("cannot write `{}`", file.display())).hint("name a file in a directory that can be written to")
-    })
+    let parent = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    parent
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .with_context(|| {
+            crate::error::Refusal::usage(format!("cannot write `{}`", file.display()))
+                .hint("name a file in a directory that can be written to")
+        })
 }

@@ -175,7 +175,7 @@ impl Reader {
             self.learn(name, text);
         }
         let recipe = Recipe {
-            digest: hex(&self.digest.borrow().clone().finalize()),
+            digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
             origin: label
                 .trim_end_matches("series.toml")
                 .trim_end_matches('/')
@@ -247,10 +247,6 @@ impl Reader {
             },
         })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parse<T: serde::de::DeserializeOwned>(label: &str, text: &str) -> Result<T> {

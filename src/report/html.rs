@@ -200,7 +200,13 @@ fn article(entry: &Entry) -> Article {
     let record = &entry.record;
     let (class, mark) = look_of(entry);
     let ids = [
-        ("Base", Some(format!("{} (Linux {})", record.base.commit, record.base.release))),
+        (
+            "Base",
+            Some(format!(
+                "{} (Linux {})",
+                record.base.commit, record.base.release
+            )),
+        ),
         ("Last patch", record.tip.clone()),
         ("Recipe", Some(record.recipe.clone())),
         ("Record", Some(entry.id.clone())),
@@ -218,7 +224,11 @@ fn article(entry: &Entry) -> Article {
             message: shown(&conflict.message),
             details: all(&conflict.details),
             hint: shown(&conflict.hint),
-            suspects: conflict.suspects.iter().map(|it| shown(&format!("{}: {}", it.shown(), it.what))).collect(),
+            suspects: conflict
+                .suspects
+                .iter()
+                .map(|it| shown(&format!("{}: {}", it.shown(), it.what)))
+                .collect(),
         }),
         facts: record
             .changed_facts
@@ -244,14 +254,24 @@ fn article(entry: &Entry) -> Article {
                 place: shown(&it.place),
             })
             .collect(),
-        ids: ids.into_iter().filter_map(|(name, id)| Some(Id { name, id: shown(&id?) })).collect(),
+        ids: ids
+            .into_iter()
+            .filter_map(|(name, id)| {
+                Some(Id {
+                    name,
+                    id: shown(&id?),
+                })
+            })
+            .collect(),
     }
 }
 
 fn patch(patch: &PatchRecord) -> Patch {
     let (class, mark) = look(patch.verdict);
     Patch {
-        number: patch.number.map_or_else(|| "not sent".to_owned(), |number| number.to_string()),
+        number: patch
+            .number
+            .map_or_else(|| "not sent".to_owned(), |number| number.to_string()),
         is_sent: patch.number.is_some(),
         name: shown(&patch.name),
         subject: shown(&patch.subject),
@@ -265,8 +285,18 @@ fn patch(patch: &PatchRecord) -> Patch {
 }
 
 fn landing(landing: &LandingRecord) -> String {
-    let LandingRecord { edit, action, file, function, line, .. } = landing;
-    let function = function.as_ref().map(|name| format!(" in {name}()")).unwrap_or_default();
+    let LandingRecord {
+        edit,
+        action,
+        file,
+        function,
+        line,
+        ..
+    } = landing;
+    let function = function
+        .as_ref()
+        .map(|name| format!(" in {name}()"))
+        .unwrap_or_default();
     shown(&format!("{edit}: {action} at {file}:{line}{function}"))
 }
 
@@ -280,14 +310,20 @@ fn gates(all_gates: &[GateRecord]) -> Vec<Gate> {
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, status)| format!("{count} {}", status.as_str()));
-        let findings = found.iter().filter(|it| it.status != Status::Pass || !it.lines.is_empty());
+        let findings = found
+            .iter()
+            .filter(|it| it.status != Status::Pass || !it.lines.is_empty());
         let gate = Gate {
             name: name.as_str(),
             summary: words.collect::<Vec<_>>().join(", "),
             findings: findings
                 .map(|it| Finding {
                     title: shown(&it.title()),
-                    reason: shown(if it.reason.is_empty() { it.status.as_str() } else { &it.reason }),
+                    reason: shown(if it.reason.is_empty() {
+                        it.status.as_str()
+                    } else {
+                        &it.reason
+                    }),
                     bad: it.status >= Status::Fail,
                     lines: all(&it.lines),
                 })

@@ -1,4 +1,4 @@
-//! What the bot found, for people and for machines: one HTML page, JSON, JUnit XML, Markdown.
+//! What the bot found, for people and for machines: one HTML page, JSON, `JUnit` XML, Markdown.
 //!
 //! Hides the formats. Whatever is in a record is hostile: control characters are made visible here, and each format escapes what means
 //! something to it.
@@ -9,8 +9,8 @@ mod text;
 use serde::Serialize;
 
 use crate::bot::record::{Record, Verdict};
-use crate::bot::state::{Branch, Kept, encode};
 use crate::bot::sort_key;
+use crate::bot::state::{Branch, Kept, encode};
 use crate::ui::shown_text;
 
 /// All records with what is known of them now.
@@ -116,14 +116,23 @@ impl Report {
             Verdict::Upstream,
             Verdict::Clean,
         ];
-        let count = |verdict| self.results.iter().filter(|it| it.record.verdict == verdict).count();
+        let count = |verdict| {
+            self.results
+                .iter()
+                .filter(|it| it.record.verdict == verdict)
+                .count()
+        };
         let mut parts: Vec<_> = verdicts
             .into_iter()
             .map(|verdict| (count(verdict), verdict))
             .filter(|(count, _)| *count > 0)
             .map(|(count, verdict)| format!("{count} {}", verdict.as_str()))
             .collect();
-        let failed = self.results.iter().filter(|it| it.record.gates_failed()).count();
+        let failed = self
+            .results
+            .iter()
+            .filter(|it| it.record.gates_failed())
+            .count();
         if failed > 0 {
             parts.push(format!("gates fail on {failed}"));
         }
@@ -131,14 +140,23 @@ impl Report {
             1 => "1 result".to_owned(),
             count => format!("{count} results"),
         };
-        if parts.is_empty() { all } else { format!("{all}: {}", parts.join(", ")) }
+        if parts.is_empty() {
+            all
+        } else {
+            format!("{all}: {}", parts.join(", "))
+        }
     }
 }
 
 impl Entry {
     /// What links to it: the same for the same series and base in every report.
     fn anchor(&self) -> String {
-        format!("{}/{}", encode(&self.record.series), encode(&self.record.base.name)).replace('%', "_")
+        format!(
+            "{}/{}",
+            encode(&self.record.series),
+            encode(&self.record.base.name)
+        )
+        .replace('%', "_")
     }
 }
 

@@ -1,4 +1,4 @@
-//! JUnit XML for a CI engine, and Markdown for its job page or a mail.
+//! `JUnit` XML for a CI engine, and Markdown for its job page or a mail.
 //!
 //! Hides what means something in either.
 
@@ -14,10 +14,16 @@ impl Report {
     pub fn junit(&self) -> Result<Vec<u8>> {
         let mut report = quick_junit::Report::new("reroll bot");
         for Entry { record, .. } in &self.results {
-            let mut suite = TestSuite::new(shown(&format!("{} on {}", record.series, record.base.name)));
+            let mut suite =
+                TestSuite::new(shown(&format!("{} on {}", record.series, record.base.name)));
             let class = shown(&format!("{}.{}", record.series, record.base.name));
             let details = record.conflict.as_ref().map(|it| it.details.join("\n"));
-            suite.add_test_cases(record.patches.iter().map(|patch| case_of_patch(patch, &class, details.as_deref())));
+            suite.add_test_cases(
+                record
+                    .patches
+                    .iter()
+                    .map(|patch| case_of_patch(patch, &class, details.as_deref())),
+            );
             suite.add_test_cases(record.gates.iter().map(|gate| case_of_gate(gate, &class)));
             report.add_test_suite(suite);
         }
@@ -33,12 +39,24 @@ impl Report {
         if series.is_empty() {
             return text;
         }
-        let heads = series.iter().map(|(name, _)| markdown(name)).collect::<Vec<_>>().join(" | ");
-        text.push_str(&format!("| Base | {heads} |\n|---{}|\n", "|---".repeat(series.len())));
+        let heads = series
+            .iter()
+            .map(|(name, _)| markdown(name))
+            .collect::<Vec<_>>()
+            .join(" | ");
+        text.push_str(&format!(
+            "| Base | {heads} |\n|---{}|\n",
+            "|---".repeat(series.len())
+        ));
         for base in self.bases() {
             let cells = series.iter().map(|(series, _)| self.at(series, base));
-            let cells = cells.map(|entry| entry.map_or_else(String::new, |it| markdown(&it.record.state())));
-            text.push_str(&format!("| {} | {} |\n", markdown(base), cells.collect::<Vec<_>>().join(" | ")));
+            let cells = cells
+                .map(|entry| entry.map_or_else(String::new, |it| markdown(&it.record.state())));
+            text.push_str(&format!(
+                "| {} | {} |\n",
+                markdown(base),
+                cells.collect::<Vec<_>>().join(" | ")
+            ));
         }
         for entry in &self.results {
             text.push_str(&entry.markdown());
@@ -51,24 +69,56 @@ impl Entry {
     /// What a person has to look at; empty where there is nothing.
     fn markdown(&self) -> String {
         let record = &self.record;
-        let edited = if self.branch.is_empty() { Vec::new() } else { vec![format!("its branch is {}", self.branch)] };
+        let edited = if self.branch.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("its branch is {}", self.branch)]
+        };
         let patches = record
             .patches
             .iter()
             .filter(|patch| patch.verdict > Verdict::Upstream)
-            .map(|patch| format!("{}: {}: {}", patch.name, patch.verdict.as_str(), patch.reason));
-        let gates = record.gates.iter().filter(|gate| gate.status >= Status::Fail);
+            .map(|patch| {
+                format!(
+                    "{}: {}: {}",
+                    patch.name,
+                    patch.verdict.as_str(),
+                    patch.reason
+                )
+            });
+        let gates = record
+            .gates
+            .iter()
+            .filter(|gate| gate.status >= Status::Fail);
         let gates = gates.map(|gate| format!("{}: {}", gate.title(), gate.reason));
         let suspects = record.conflict.iter().flat_map(|it| &it.suspects);
         let suspects = suspects.map(|it| format!("changed by {}: {}", it.shown(), it.what));
-        let hint = record.conflict.iter().map(|it| format!("next: {}", it.hint));
-        let lines: Vec<_> = edited.into_iter().chain(patches).chain(gates).chain(suspects).chain(hint).collect();
+        let hint = record
+            .conflict
+            .iter()
+            .map(|it| format!("next: {}", it.hint));
+        let lines: Vec<_> = edited
+            .into_iter()
+            .chain(patches)
+            .chain(gates)
+            .chain(suspects)
+            .chain(hint)
+            .collect();
         if lines.is_empty() {
             return String::new();
         }
-        let title = format!("{} on {}: {}", record.series, record.base.name, record.state());
+        let title = format!(
+            "{} on {}: {}",
+            record.series,
+            record.base.name,
+            record.state()
+        );
         let lines = lines.iter().map(|line| format!("- {}\n", markdown(line)));
-        format!("\n### {}\n\n{}", markdown(&title), lines.collect::<String>())
+        format!(
+            "\n### {}\n\n{}",
+            markdown(&title),
+            lines.collect::<String>()
+        )
     }
 }
 
@@ -80,7 +130,11 @@ fn case_of_patch(patch: &PatchRecord, class: &str, details: Option<&str>) -> Tes
         TestCaseStatus::success()
     };
     if is_bad {
-        status.set_message(shown(&format!("{}: {}", patch.verdict.as_str(), patch.reason)));
+        status.set_message(shown(&format!(
+            "{}: {}",
+            patch.verdict.as_str(),
+            patch.reason
+        )));
         let details = details.map_or_else(|| patch.details.join("\n"), str::to_owned);
         let lines: Vec<_> = details.lines().map(shown).collect();
         status.set_description(lines.join("\n"));
@@ -94,7 +148,9 @@ fn case_of_gate(gate: &GateRecord, class: &str) -> TestCase {
     let bad = |kind| {
         let mut status = TestCaseStatus::non_success(kind);
         let lines: Vec<_> = gate.lines.iter().map(|line| shown(line)).collect();
-        status.set_message(shown(&gate.reason)).set_description(lines.join("\n"));
+        status
+            .set_message(shown(&gate.reason))
+            .set_description(lines.join("\n"));
         status
     };
     let status = match gate.status {

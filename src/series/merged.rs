@@ -104,7 +104,10 @@ impl Merged {
         let mut note = format!("{what}; only the rest is sent:\n");
         for spec in &recipe.patches[..self.patches] {
             let message = writer.message(spec)?;
-            note.push_str(&format!("\n  {}", message.lines().next().unwrap_or_default()));
+            note.push_str(&format!(
+                "\n  {}",
+                message.lines().next().unwrap_or_default()
+            ));
         }
         Ok(note + "\n")
     }
@@ -134,7 +137,10 @@ fn undone(
         series.base.tree_id,
     ];
     let mut files = BTreeMap::new();
-    for path in series.patches[..patches].iter().flat_map(|patch| &patch.files) {
+    for path in series.patches[..patches]
+        .iter()
+        .flat_map(|patch| &patch.files)
+    {
         let read = |tree_id: ObjectId| repo.file(tree_id, path.as_ref());
         let [now, with, without] = [read(tree_ids[0])?, read(tree_ids[1])?, read(tree_ids[2])?];
         let undone = if now == with {
@@ -145,7 +151,10 @@ fn undone(
                     let Some(bytes) = merge([&now.bytes, &with.bytes, &without.bytes])? else {
                         return Ok(None);
                     };
-                    Some(File { mode: now.mode, bytes })
+                    Some(File {
+                        mode: now.mode,
+                        bytes,
+                    })
                 }
                 _ => return Ok(None),
             }

@@ -133,7 +133,11 @@ pub fn regenerate_rest(
     };
     let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
     if !there.is_empty() {
-        cover = format!("{}\n\n{}", cover.trim_end(), merged.note(&mut writer, recipe)?);
+        cover = format!(
+            "{}\n\n{}",
+            cover.trim_end(),
+            merged.note(&mut writer, recipe)?
+        );
     }
     Ok(Regenerated::Series(Box::new(Series {
         base: base.clone(),
