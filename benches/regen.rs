@@ -1,7 +1,8 @@
 //! How long `reroll regen` takes on a full-size kernel repository, beside what git takes to replay the same series.
 //!
-//! `cargo bench --bench regen -- [--tree REPO --base REV] [--rounds N] [--history N]`: without a tree it takes the default base of
-//! the cache (which it fetches if there is none). Every figure of a row is measured in the same rounds, in turn; ratios are medians of the
+//! `cargo bench --bench regen -- [--tree REPO --base REV [--newer REV]] [--rounds N] [--history N]`: without a tree it takes the
+//! default base of the cache (which it fetches if there is none). The series is moved from the base to `--newer`, a revision of the same
+//! repository on which it can be replayed; without one, to the base with one line changed. Every figure of a row is measured in the same rounds, in turn; ratios are medians of the
 //! ratios within a round. Nothing is judged here.
 
 #![allow(
@@ -31,6 +32,8 @@ struct Run {
 /// A way to get the patches, and what it took each time.
 struct Way {
     name: &'static str,
+    /// Puts things back before each run; it is not measured.
+    before: Option<Command>,
     steps: Vec<Command>,
     runs: Vec<Run>,
 }
@@ -38,6 +41,7 @@ struct Way {
 struct Options {
     tree: Option<PathBuf>,
     base: String,
+    newer: Option<String>,
     rounds: usize,
     history: usize,
 }
@@ -49,7 +53,7 @@ fn main() {
         .tree
         .clone()
         .unwrap_or_else(|| default_base(scratch.path()));
-    let bench = Bench::new(scratch.path(), &source, &options.base);
+    let bench = Bench::new(scratch.path(), &source, &options);
     println!(
         "base: {} in {}, {} files",
         options.base,
@@ -89,6 +93,7 @@ fn options() -> Options {
     let mut options = Options {
         tree: None,
         base: "HEAD".to_owned(),
+        newer: None,
         rounds: 11,
         history: 200_000,
     };
@@ -98,6 +103,7 @@ fn options() -> Options {
         match arg.as_str() {
             "--tree" => options.tree = Some(PathBuf::from(value())),
             "--base" => options.base = value(),
+            "--newer" => options.newer = Some(value()),
             "--rounds" => options.rounds = value().parse().unwrap(),
             "--history" => options.history = value().parse().unwrap(),
             "--bench" => {}
@@ -135,14 +141,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(scratch: &Path, source: &Path, base: &str) -> Self {
+    fn new(scratch: &Path, source: &Path, options: &Options) -> Self {
         let bench = Self {
             scratch: scratch.to_owned(),
             bare: scratch.join("bare.git"),
             work_tree: scratch.join("work"),
             long: scratch.join("long.git"),
         };
-        let base = text(git(source).args(["rev-parse", &format!("{base}^{{commit}}")]));
+        let commit =
+            |rev: &str| text(git(source).args(["rev-parse", &format!("{rev}^{{commit}}")]));
+        let base = commit(&options.base);
         run(git(scratch).args(["init", "-q", "--bare"]).arg(&bench.bare));
         let objects = text(git(source).args([
             "rev-parse",
@@ -153,11 +161,14 @@ impl Bench {
         std::fs::write(bench.bare.join("objects/info/alternates"), objects).unwrap();
         run(git(&bench.bare).args(["update-ref", "refs/heads/base", base.trim()]));
         run(git(&bench.bare).args(["symbolic-ref", "HEAD", "refs/heads/base"]));
-        run(
-            &mut reroll(&bench.bare, "base", &["--ref", "refs/heads/series", "-o"])
-                .arg(scratch.join("first")),
-        );
-        bench.newer_base();
+        let series = ["--ref", "refs/heads/series", "-o"];
+        run(reroll(&bench.bare, "base", &series).arg(scratch.join("first")));
+        match &options.newer {
+            Some(newer) => {
+                run(git(&bench.bare).args(["update-ref", "refs/heads/newer", commit(newer).trim()]))
+            }
+            None => bench.newer_base(),
+        }
         run(git(&bench.bare)
             .args(["worktree", "add", "-q", "-f"])
             .arg(&bench.work_tree)
@@ -176,7 +187,7 @@ impl Bench {
         stream.push_str(&changed);
         stream.push('\n');
         feed(git(&self.bare).args(["fast-import", "--quiet"]), |input| {
-            input.write_all(stream.as_bytes()).unwrap()
+            input.write_all(stream.as_bytes()).unwrap();
         });
     }
 
@@ -189,7 +200,7 @@ impl Bench {
         feed(git(&self.long).args(["fast-import", "--quiet"]), |input| {
             for number in 0..commits {
                 let from = if number == 0 {
-                    "from refs/heads/newer\n"
+                    "from refs/heads/newer^0\n"
                 } else {
                     ""
                 };
@@ -212,6 +223,7 @@ impl Bench {
         step.arg(out);
         Way {
             name,
+            before: None,
             steps: vec![step],
             runs: Vec::new(),
         }
@@ -223,6 +235,7 @@ impl Bench {
         replay.args(["replay", "--onto", "newer", "base..series"]);
         Way {
             name: "git replay + git format-patch",
+            before: None,
             steps: vec![replay, self.format_patch(&self.bare, "base..series")],
             runs: Vec::new(),
         }
@@ -230,11 +243,14 @@ impl Bench {
 
     /// `git rebase --onto` in a work tree, and `git format-patch`.
     fn rebase(&self) -> Way {
-        let mut reset = git(&self.work_tree);
-        reset.args(["rebase", "-q", "--onto", "newer", "base", "series^0"]);
+        let mut before = git(&self.work_tree);
+        before.args(["checkout", "-q", "--detach", "series"]);
+        let mut rebase = git(&self.work_tree);
+        rebase.args(["rebase", "-q", "--onto", "newer", "base"]);
         Way {
             name: "git rebase --onto + git format-patch",
-            steps: vec![reset, self.format_patch(&self.work_tree, "newer..HEAD")],
+            before: Some(before),
+            steps: vec![rebase, self.format_patch(&self.work_tree, "newer..HEAD")],
             runs: Vec::new(),
         }
     }
@@ -260,6 +276,9 @@ impl Bench {
         for round in 0..=rounds {
             for way in &mut ways {
                 let _ = std::fs::remove_dir_all(self.scratch.join("out"));
+                if let Some(before) = &mut way.before {
+                    run(before);
+                }
                 let run = way.steps.iter_mut().map(measure).reduce(|a, b| Run {
                     wall: a.wall + b.wall,
                     peak_kib: a.peak_kib.max(b.peak_kib),
@@ -285,10 +304,15 @@ impl Bench {
             let peak = way.runs.iter().map(|run| run.peak_kib).max().unwrap_or(0);
             let [low, middle, high] = spread(&walls).map(|seconds| seconds * 1e3);
             let mut line = String::new();
-            write!(line, "  {:40} median {middle:8.1} ms  min {low:8.1}  max {high:8.1}  peak {:6.1} MB  x{:.2}", way.name, peak as f64 / 1024.0, spread(&ratios)[1]).unwrap();
+            write!(line, "  {:40} median {middle:8.1} ms  min {low:8.1}  max {high:8.1}  peak {:6.1} MB  x{:.2}", way.name, megabytes(peak), spread(&ratios)[1]).unwrap();
             println!("{line}");
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a peak of 2^52 KiB is far away")]
+fn megabytes(kib: u64) -> f64 {
+    kib as f64 / 1024.0
 }
 
 /// Least, median and greatest.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The benchmark: every variant, and a non-temporal fill of the same memory as
- * the limit, on memory that is already touched. In each round all of them run
- * once, in an order that changes from round to round, because a run pays for the
- * dirty cache lines that the one before it left.
+ * the limit, by one thread or by several. In each round all of them run once, in
+ * an order that changes from round to round, because a run pays for the dirty
+ * cache lines that the one before it left. Each run is printed as it ends; what
+ * the figures say is up to the reader.
  */
 #define _GNU_SOURCE
 #include <emmintrin.h>
@@ -13,14 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "khost.h"
 #include "user.h"
 
-#define MAX_SAMPLES	256
-#define MAX_CONTENDERS	32
-#define MAX_RETRIES	50
+#define MAX_CONTENDERS	64
+#define MAX_RETRIES	5
 #define LARGEST_ORDER	18
 
 /* Wall time above this many times the CPU time: somebody else had the core. */
@@ -29,6 +30,19 @@
 struct memory {
 	char *start;
 	size_t page_size;
+	size_t size;
+};
+
+struct contender {
+	const char *name;
+	void *fn;			/* NULL: the fill */
+	unsigned int threads;
+};
+
+struct sample {
+	double cpu_ns;			/* of the thread that used most */
+	double wall_ns;
+	unsigned int retries;		/* runs thrown away since the host had taken a core */
 };
 
 struct share {
@@ -42,49 +56,12 @@ struct share {
 	pthread_barrier_t *barrier;
 };
 
-static double samples[MAX_CONTENDERS][MAX_SAMPLES];
-
 static double clock_ns(clockid_t id)
 {
 	struct timespec t;
 
 	clock_gettime(id, &t);
 	return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(const double *values, unsigned int nr)
-{
-	double sorted[MAX_SAMPLES];
-
-	memcpy(sorted, values, nr * sizeof(*values));
-	qsort(sorted, nr, sizeof(*sorted), compare_double);
-	return nr % 2 ? sorted[nr / 2] : (sorted[nr / 2 - 1] + sorted[nr / 2]) / 2;
-}
-
-static double quantile(const double *values, unsigned int nr, double q)
-{
-	double sorted[MAX_SAMPLES];
-
-	memcpy(sorted, values, nr * sizeof(*values));
-	qsort(sorted, nr, sizeof(*sorted), compare_double);
-	return sorted[(unsigned int)(q * (nr - 1) + 0.5)];
-}
-
-static double paired_ratio(const double *a, const double *b, unsigned int nr)
-{
-	double ratios[MAX_SAMPLES];
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		ratios[i] = a[i] / b[i];
-	return median(ratios, nr);
 }
 
 static void fill_streamed(char *start, size_t size)
@@ -129,57 +106,65 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* The wall time of all threads together; retried while the host disturbs it. */
-static double run_threads(const struct memory *mem, void *fn,
-			  const struct options *opt, unsigned int *retries)
+/* All threads together; again while the host disturbs them. */
+static struct sample run_threads(const struct memory *mem,
+				 const struct contender *c,
+				 const struct options *opt)
 {
 	struct share shares[KHOST_MAX_THREADS];
 	pthread_t threads[KHOST_MAX_THREADS];
-	unsigned long each = opt->pages / opt->threads & ~((1UL << LARGEST_ORDER) - 1);
-	double start, wall, cpu;
+	unsigned long each = opt->pages / c->threads & ~((1UL << LARGEST_ORDER) - 1);
+	struct sample sample = { };
 	pthread_barrier_t barrier;
-	unsigned int i, tries;
+	unsigned int i;
+	double start;
 
-	for (tries = 0; ; tries++) {
-		pthread_barrier_init(&barrier, NULL, opt->threads + 1);
-		for (i = 0; i < opt->threads; i++) {
+	for (;; sample.retries++) {
+		pthread_barrier_init(&barrier, NULL, c->threads + 1);
+		for (i = 0; i < c->threads; i++) {
 			shares[i] = (struct share){
-				.mem = mem, .fn = fn, .thread = i,
+				.mem = mem, .fn = c->fn, .thread = i,
 				.first = i * each, .nr = each,
 				.repeat = opt->repeat, .barrier = &barrier,
 			};
-			if (i == opt->threads - 1)
+			if (i == c->threads - 1)
 				shares[i].nr = opt->pages - i * each;
 			if (pthread_create(&threads[i], NULL, thread_main, &shares[i]))
 				errx(2, "pthread_create");
 		}
 		start = clock_ns(CLOCK_MONOTONIC);
 		pthread_barrier_wait(&barrier);
-		for (cpu = 0, i = 0; i < opt->threads; i++) {
+		for (sample.cpu_ns = 0, i = 0; i < c->threads; i++) {
 			pthread_join(threads[i], NULL);
-			if (shares[i].cpu_ns > cpu)
-				cpu = shares[i].cpu_ns;
+			if (shares[i].cpu_ns > sample.cpu_ns)
+				sample.cpu_ns = shares[i].cpu_ns;
 		}
-		wall = clock_ns(CLOCK_MONOTONIC) - start;
+		sample.wall_ns = clock_ns(CLOCK_MONOTONIC) - start;
 		pthread_barrier_destroy(&barrier);
-		if (wall < DISTURBED * cpu || tries == MAX_RETRIES)
-			break;
+		if (sample.wall_ns < DISTURBED * sample.cpu_ns ||
+		    sample.retries == MAX_RETRIES)
+			return sample;
 	}
-	*retries += tries;
-	return wall;
 }
 
-static double run_sample(const struct memory *mem, void *fn,
-			 const struct options *opt, unsigned int *retries)
+static struct sample run_sample(const struct memory *mem,
+				const struct contender *c,
+				const struct options *opt)
 {
 	struct share share = {
-		.mem = mem, .fn = fn, .nr = opt->pages, .repeat = opt->repeat,
+		.mem = mem, .fn = c->fn, .nr = opt->pages, .repeat = opt->repeat,
 	};
+	struct sample sample = { };
 
-	if (opt->threads > 1)
-		return run_threads(mem, fn, opt, retries);
+	if (opt->fresh && madvise(mem->start, mem->size, MADV_DONTNEED))
+		err(2, "madvise");
+	if (c->threads > 1)
+		return run_threads(mem, c, opt);
+	sample.wall_ns = clock_ns(CLOCK_MONOTONIC);
 	run_share(&share);
-	return share.cpu_ns;
+	sample.wall_ns = clock_ns(CLOCK_MONOTONIC) - sample.wall_ns;
+	sample.cpu_ns = share.cpu_ns;
+	return sample;
 }
 
 /* A new order for every round, the same ones in every run of the program. */
@@ -197,79 +182,78 @@ static void shuffle(unsigned int *order, unsigned int nr)
 	}
 }
 
-static void print_contender(unsigned int c, const struct khost_device *dev,
-			    const struct options *opt, unsigned int retries)
+/* Every variant and the fill, with each number of threads. */
+static unsigned int list_contenders(struct contender *list, const struct options *opt)
 {
-	double divisor = (double)opt->pages * opt->repeat;
-	const double *s = samples[c];
+	unsigned int nr = 0, t, v;
 
-	printf("{\"record\":\"bench\",\"kernel\":\"%s\",\"variant\":\"%s\",\"order\":%u,\"altmap\":%s,\"pages\":%lu,\"repeat\":%u,\"threads\":%u,\"rounds\":%u,\"clock\":\"%s\",\"ns_per_page\":%.4f,\"ns_per_page_p10\":%.4f,\"ns_per_page_p90\":%.4f,\"speedup_over_base\":%.4f,\"ratio_to_limit\":%.4f,\"retries\":%u}\n",
-	       opt->kernel, c < nr_variants ? variants[c].name : "limit",
-	       dev->order, dev->altmap ? "true" : "false", opt->pages, opt->repeat, opt->threads, opt->rounds,
-	       opt->threads > 1 ? "wall" : "thread_cpu",
-	       median(s, opt->rounds) / divisor,
-	       quantile(s, opt->rounds, 0.1) / divisor,
-	       quantile(s, opt->rounds, 0.9) / divisor,
-	       paired_ratio(samples[0], s, opt->rounds),
-	       paired_ratio(s, samples[nr_variants], opt->rounds), retries);
+	for (t = 0; t < opt->nr_threads; t++)
+		for (v = 0; v <= nr_variants; v++)
+			list[nr++] = (struct contender){
+				.name = v < nr_variants ? variants[v].name : "limit",
+				.fn = v < nr_variants ? variants[v].fn : NULL,
+				.threads = opt->threads[t],
+			};
+	return nr;
 }
 
-static void bench_order(const struct memory *mem, unsigned int order,
-			const struct options *opt)
+/* What the drivers use: fsdax by single pages, devdax by compound ones. */
+static void set_device(const struct options *opt)
 {
-	unsigned int turn[MAX_CONTENDERS], nr = nr_variants + 1, retries = 0, r, i;
-	unsigned int types;
-	const struct khost_type *type = khost_types(&types);
-	struct khost_device dev = { .order = order, .altmap = opt->altmap };
+	const char *name = opt->order ? "generic" : "fsdax";
+	struct khost_device dev = { .order = opt->order, .altmap = opt->altmap };
+	unsigned int nr_types, i;
+	const struct khost_type *types = khost_types(&nr_types);
 
-	/* What the drivers use: fsdax by single pages, devdax by compound ones. */
-	for (i = 0; i < types; i++)
-		if (!strcmp(type[i].name, order ? "generic" : "fsdax"))
-			dev.type = type[i].value;
+	for (i = 0; i < nr_types; i++)
+		if (!strcmp(types[i].name, name))
+			dev.type = types[i].value;
 	khost_set_device(&dev);
+}
+
+static void run_rounds(const struct memory *mem, const struct options *opt)
+{
+	struct contender list[MAX_CONTENDERS];
+	unsigned int turn[MAX_CONTENDERS], nr = list_contenders(list, opt), r, i;
 
 	for (i = 0; i < nr; i++)
 		turn[i] = i;
 	for (r = 0; r < opt->rounds; r++) {
 		shuffle(turn, nr);
 		for (i = 0; i < nr; i++) {
-			unsigned int c = turn[i];
+			const struct contender *c = &list[turn[i]];
+			struct sample s = run_sample(mem, c, opt);
 
-			samples[c][r] = run_sample(mem, c < nr_variants ?
-						   variants[c].fn : NULL,
-						   opt, &retries);
+			printf("{\"record\":\"sample\",\"round\":%u,\"variant\":\"%s\",\"threads\":%u,\"cpu_ns\":%.0f,\"wall_ns\":%.0f,\"retries\":%u}\n",
+			       r, c->name, c->threads, s.cpu_ns, s.wall_ns, s.retries);
 		}
 	}
-	for (i = 0; i < nr; i++)
-		print_contender(i, &dev, opt, retries);
 }
 
 int run_bench(const struct options *opt)
 {
-	static const unsigned int orders[] = { 0, 9, 18 };
 	struct khost_layout layout;
 	struct memory mem;
-	size_t size;
 	unsigned int i;
 
-	if (opt->rounds < 1 || opt->rounds > MAX_SAMPLES ||
-	    nr_variants + 1 > MAX_CONTENDERS || opt->repeat < 1 ||
-	    opt->threads < 1 || opt->threads > KHOST_MAX_THREADS)
-		errx(2, "rounds, repeat, threads or variants out of range");
+	if (opt->rounds < 1 || opt->repeat < 1 || opt->order < 0 ||
+	    opt->order > LARGEST_ORDER || !(opt->pages >> opt->order) ||
+	    (nr_variants + 1) * opt->nr_threads > MAX_CONTENDERS)
+		errx(2, "pages, rounds, repeat, order or variants out of range");
+	for (i = 0; i < opt->nr_threads; i++)
+		if (opt->threads[i] < 1 || opt->threads[i] > KHOST_MAX_THREADS ||
+		    (opt->threads[i] > 1 && (opt->fresh ||
+		     opt->pages / opt->threads[i] < 1UL << LARGEST_ORDER)))
+			errx(2, "threads out of range");
 
 	khost_get_layout(&layout);
-	size = opt->pages * layout.page_size;
-	mem.start = map_memory(size);
 	mem.page_size = layout.page_size;
-	memset(mem.start, 1, size);
+	mem.size = opt->pages * layout.page_size;
+	mem.start = map_memory(mem.size);
+	if (!opt->fresh)
+		memset(mem.start, 1, mem.size);
 	khost_set_memmap(mem.start, START_PFN);
-
-	if (opt->order >= 0) {
-		bench_order(&mem, opt->order, opt);
-		return 0;
-	}
-	for (i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
-		if (opt->pages >> orders[i])
-			bench_order(&mem, orders[i], opt);
+	set_device(opt);
+	run_rounds(&mem, opt);
 	return 0;
 }

@@ -56,9 +56,20 @@ void set_gs_area(void)
 static void usage(void)
 {
 	fprintf(stderr, "usage: %s verify|bench [--pages N] [--rounds N] [--repeat N]\n"
-		"\t[--threads N] [--order N] [--altmap 0|1] [--kernel LABEL]\n",
+		"\t[--threads N,N] [--order N] [--altmap 0|1] [--fresh 0|1] [--kernel LABEL]\n",
 		program_invocation_short_name);
 	exit(2);
+}
+
+static void read_threads(struct options *opt, const char *text)
+{
+	char *end;
+
+	for (opt->nr_threads = 0; opt->nr_threads < MAX_THREAD_COUNTS; text = end + 1) {
+		opt->threads[opt->nr_threads++] = strtoul(text, &end, 0);
+		if (*end != ',')
+			return;
+	}
 }
 
 static void print_layout(const char *command, const struct options *opt)
@@ -74,7 +85,7 @@ static void print_layout(const char *command, const struct options *opt)
 int main(int argc, char **argv)
 {
 	struct options opt = {
-		.rounds = 11, .repeat = 1, .threads = 1, .order = -1, .altmap = 1, .kernel = "",
+		.rounds = 11, .repeat = 1, .threads = { 1 }, .nr_threads = 1, .order = -1, .altmap = 1, .kernel = "",
 	};
 	int verify, i;
 
@@ -93,11 +104,13 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--repeat"))
 			opt.repeat = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--threads"))
-			opt.threads = atoi(argv[i + 1]);
+			read_threads(&opt, argv[i + 1]);
 		else if (!strcmp(argv[i], "--order"))
 			opt.order = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--altmap"))
 			opt.altmap = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--fresh"))
+			opt.fresh = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--kernel"))
 			opt.kernel = argv[i + 1];
 		else

@@ -26,12 +26,10 @@ set_pageblock_migratetype:
 
 	.data
 	.balign	64
-	.globl	jiffies, mem_section, __stack_chk_guard
+	.globl	jiffies, mem_section
 jiffies:
 	.quad	0
 mem_section:
 	.quad	0
-__stack_chk_guard:
-	.quad	0x1234567812345600
 
 	.section .note.GNU-stack, "", %progbits

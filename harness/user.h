@@ -14,12 +14,16 @@ struct variant {
 extern const struct variant variants[];
 extern const unsigned int nr_variants;
 
+#define MAX_THREAD_COUNTS	4
+
 struct options {
 	unsigned long pages;		/* PFNs of the device */
 	unsigned int rounds;
 	unsigned int repeat;		/* calls in one sample */
-	unsigned int threads;
-	int order;			/* -1: the default orders */
+	unsigned int threads[MAX_THREAD_COUNTS];
+	unsigned int nr_threads;
+	int order;			/* -1 in verify: all that it knows */
+	int fresh;			/* bench on memory that was never touched */
 	int altmap;			/* 0: reused tails, where the kernel does that */
 	const char *kernel;		/* a label, printed as it is */
 };

@@ -3,6 +3,7 @@
 //! Hides clap; help, man pages and completions come from the definitions here.
 
 mod base;
+mod bench;
 mod bot;
 mod check;
 mod diff;
@@ -58,6 +59,8 @@ enum Command {
     Explain(explain::Args),
     /// Prove a series before it is sent
     Check(check::Args),
+    /// Measure what the series gains, and record it for its letters
+    Bench(bench::Args),
     /// Show which outside tools are there, and what the missing ones would enable
     Doctor(doctor::Args),
     /// Compare two versions of a series
@@ -76,7 +79,9 @@ enum Command {
     /// Write the man pages to a directory
     Man {
         /// The directory, which must exist
-        directory: PathBuf,
+        // Not `directory`: clap would take it for `-C`, which is global.
+        #[arg(value_name = "DIRECTORY")]
+        pages: PathBuf,
     },
 }
 
@@ -103,13 +108,14 @@ impl Cli {
             Command::Facts(args) => facts::run(&args, ui),
             Command::Explain(args) => explain::run(&args, ui),
             Command::Check(args) => check::run(&args, ui),
+            Command::Bench(args) => bench::run(&args, ui),
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
             Command::Bot(args) => bot::run(&args, ui),
             Command::Report(args) => report::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
-            Command::Man { directory } => man(&directory),
+            Command::Man { pages } => man(&pages),
         }
     }
 }
@@ -127,6 +133,7 @@ fn man(directory: &std::path::Path) -> Result<Exit> {
             "cannot write man pages to `{}`",
             directory.display()
         ))
+        .hint("name a directory that is there and can be written to")
     })?;
     Ok(Exit::Done)
 }

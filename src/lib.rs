@@ -2,6 +2,7 @@
 //!
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
+pub mod bench;
 pub mod bot;
 pub mod cache;
 pub mod cli;

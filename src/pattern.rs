@@ -110,35 +110,54 @@ impl Pattern {
     #[must_use]
     pub fn find(&self, file: &Source, block: Node<'_>) -> Vec<Match> {
         let mut found = Vec::new();
-        self.find_below(file, block, &mut found);
+        self.find_below(file, block, &self.nodes(), &mut found);
         found
     }
 
-    fn find_below(&self, file: &Source, node: Node<'_>, found: &mut Vec<Match>) {
+    fn find_below(
+        &self,
+        file: &Source,
+        node: Node<'_>,
+        wanted: &[Node<'_>],
+        found: &mut Vec<Match>,
+    ) {
+        if node.child_count() == 0 {
+            return;
+        }
         let mut cursor = node.walk();
         let children: Vec<_> = node.children(&mut cursor).collect();
-        if holds_statements(node.kind()) {
+        let kind = wanted[0].kind_id();
+        let can_start = || {
+            meta(&self.source, wanted[0]).is_some()
+                || children.iter().any(|child| child.kind_id() == kind)
+        };
+        if holds_statements(node.kind()) && can_start() {
             let statements = file.statements(&children);
-            let wanted = self.nodes();
-            for run in statements.windows(wanted.len()) {
-                let nodes: Vec<_> = run.iter().map(|statement| statement.node).collect();
-                let mut matcher = Matcher {
-                    pattern: &self.source,
-                    file,
-                    captures: Captures::new(),
-                };
-                if matcher.sequence(&wanted, &nodes) {
-                    found.push(Match {
-                        range: run[0].range.start..run[run.len() - 1].range.end,
-                        start: nodes[0].start_byte(),
-                        captures: matcher.captures,
-                    });
-                }
-            }
+            let runs = statements.windows(wanted.len());
+            found.extend(runs.filter_map(|run| self.matches_run(file, run, wanted)));
         }
         for child in children {
-            self.find_below(file, child, found);
+            self.find_below(file, child, wanted, found);
         }
+    }
+
+    fn matches_run(
+        &self,
+        file: &Source,
+        run: &[Statement<'_>],
+        wanted: &[Node<'_>],
+    ) -> Option<Match> {
+        let nodes: Vec<_> = run.iter().map(|statement| statement.node).collect();
+        let mut matcher = Matcher {
+            pattern: &self.source,
+            file,
+            captures: Captures::new(),
+        };
+        matcher.sequence(wanted, &nodes).then(|| Match {
+            range: run[0].range.start..run[run.len() - 1].range.end,
+            start: nodes[0].start_byte(),
+            captures: matcher.captures,
+        })
     }
 }
 

@@ -185,7 +185,7 @@ impl Repo {
             Refusal::usage(format!(
                 "`{}` is no revision of `{repo}`: {}",
                 shown_text(rev.as_bytes()),
-                error.message()
+                shown_text(error.message().as_bytes())
             ))
             .hint("`--base` takes a tag, a branch or a commit, as `git rev-parse` does")
         })?;
@@ -195,6 +195,7 @@ impl Repo {
                 "`{}` ({object_id}) is not a commit",
                 shown_text(rev.as_bytes())
             ))
+            .hint("`--base` takes a tag, a branch or a commit, as `git rev-parse` does")
         })?;
         Ok(Base {
             rev: rev.to_owned(),
@@ -312,7 +313,7 @@ impl Repo {
             let path: BString = [above.as_bytes(), entry.name.as_bytes()].concat().into();
             match entry.kind() {
                 ObjectType::Tree => {
-                    self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?
+                    self.collect(entry.id, [&path[..], b"/"].concat().as_bstr(), files)?;
                 }
                 ObjectType::Blob => files.push((path, entry.mode, entry.id)),
                 _ => {}

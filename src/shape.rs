@@ -115,12 +115,9 @@ impl Division<'_> {
         let statements = source.statements(nodes);
         let mut owned: BTreeMap<&str, Vec<(&Statement<'_>, Captures)>> = BTreeMap::new();
         for statement in &statements {
-            match self.claim(statement, parts, inside) {
-                Some(Claim { part, captures }) => owned
-                    .entry(&part.name)
-                    .or_default()
-                    .push((statement, captures)),
-                None => {}
+            if let Some(Claim { part, captures }) = self.claim(statement, parts, inside) {
+                let claimed = owned.entry(&part.name).or_default();
+                claimed.push((statement, captures));
             }
         }
         for part in parts {

@@ -483,31 +483,22 @@ struct Scan {
 /// Finds definitions by their layout: lines from column 0 that end in `)`, a `{` alone in column 0, and the next `}` in
 /// column 0; or all of it on one line.
 fn definitions(text: &[u8]) -> Vec<Definition> {
+    let closing = Finder::new("\n}");
     let mut found = Vec::new();
     let mut scan = Scan::default();
     let mut at = 0;
     while at < text.len() {
-        let end = line_end(text, at);
-        let line = text[at..end].trim_end();
-        if let Some(start) = scan.inside {
-            if line.contains_str("*/") {
-                scan = Scan {
-                    comment: Some(start..end),
-                    ..Scan::default()
-                };
-            }
-        } else if line == b"{"
-            && scan.head.is_some_and(|head| {
-                text[head..at].trim_end().ends_with(b")") || ends_in_attribute(&text[head..at])
-            })
-        {
-            let close = closing_line(text, end);
-            if let Some(definition) = scan.definition(at, close, line_end(text, close)) {
-                found.push(definition);
-            }
+        let mut end = line_end(text, at);
+        let line = text[at..end].trim_ascii_end();
+        if scan.inside.is_some() {
+            scan.inside_comment(line, end);
+        } else if line == b"{" && scan.head.is_some_and(|head| ends_a_head(&text[head..at])) {
+            // The body may be empty: its `}` on the next line.
+            let close = closing.find(&text[end - 1..]).map(|skip| end + skip);
+            let close = close.unwrap_or(text.len() - 1);
+            end = line_end(text, close);
+            found.extend(scan.definition(at, close, end));
             scan = Scan::default();
-            at = line_end(text, close);
-            continue;
         } else if let Some(open) = one_line_body(line) {
             scan.head.get_or_insert(at);
             found.extend(scan.definition(at + open, at + line.len() - 1, end));
@@ -521,6 +512,15 @@ fn definitions(text: &[u8]) -> Vec<Definition> {
 }
 
 impl Scan {
+    fn inside_comment(&mut self, line: &[u8], end: usize) {
+        if line.contains_str("*/") {
+            *self = Self {
+                comment: self.inside.map(|start| start..end),
+                ..Self::default()
+            };
+        }
+    }
+
     /// Takes in a line that neither opens a body nor lies in a comment.
     fn line(&mut self, line: &[u8], range: Range<usize>) {
         let first = line.first().copied().unwrap_or(b'\n');
@@ -553,32 +553,27 @@ impl Scan {
     }
 }
 
-/// Whether the words behind the parameters are attributes: `void f(void) __acquires(x)` ends in `)`, `__cold` does not.
-fn ends_in_attribute(head: &[u8]) -> bool {
-    let head = head.trim_end();
-    let start = head
+/// Whether these lines end in parameters, or in an attribute behind them (`void f(void) __cold`).
+fn ends_a_head(head: &[u8]) -> bool {
+    let head = head.trim_ascii_end();
+    let word = head
         .iter()
         .rposition(|&byte| !is_word(byte))
         .map_or(0, |last| last + 1);
-    let word = &head[start..];
-    ATTRIBUTES
-        .binary_search_by(|known| known.as_bytes().cmp(word))
-        .is_ok()
-        && head[..start].trim_end().ends_with(b")")
-}
-
-/// The offset of the `}` in column 0 that ends a body; the end of the text where there is none.
-fn closing_line(text: &[u8], from: usize) -> usize {
-    if text[from..].starts_with(b"}") {
-        return from;
-    }
-    text[from..]
-        .find(b"\n}")
-        .map_or(text.len() - 1, |found| from + found + 1)
+    let is_attribute = |word: &[u8]| {
+        ATTRIBUTES
+            .binary_search_by(|known| known.as_bytes().cmp(word))
+            .is_ok()
+    };
+    head.ends_with(b")")
+        || is_attribute(&head[word..]) && head[..word].trim_ascii_end().ends_with(b")")
 }
 
 /// Where the body of a function on a single line opens.
 fn one_line_body(line: &[u8]) -> Option<usize> {
+    if !line.ends_with(b"}") {
+        return None;
+    }
     let starts = line.first().is_some_and(|byte| {
         byte.is_ascii_alphabetic() || *byte == b'_' || byte.is_ascii_whitespace()
     });

@@ -56,7 +56,8 @@ impl Templates {
             return Ok(text.to_owned());
         }
         let broken = |error: tera::Error| {
-            let details = error.to_string().lines().map(str::to_owned).collect();
+            let details = error.to_string();
+            let details = details.lines().map(|line| format!("  {line}")).collect();
             Refusal::usage(format!("{place}: `{label}` does not render"))
                 .details(details)
                 .hint("mend the template; tags are `@{ }@`, `@% %@` and `@# #@`")

@@ -246,7 +246,8 @@ fn talk(label: &str, style: Style, line: &str) {
     let _ = writeln!(
         anstream::stderr().lock(),
         "{style}{label}{style:#}{}",
-        lines.join("\n")
+        // What is on a line of its own must not look like one of ours.
+        lines.join("\n  ")
     );
 }
 

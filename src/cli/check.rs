@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::letters::LetterArgs;
 use super::regen::applied;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::cache::Cache;
-use crate::error::{Exit, Refusal};
+use crate::error::Exit;
 use crate::gate::settings::Settings;
 use crate::gate::{Mail, Subject, command, harness_directory};
 use crate::lab::Lab;
@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
-    let settings = settings(&recipe)?;
+    let settings = Settings::of(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     repo.keep_in_memory()?;
     let subject = match (&args.directory, &args.branch) {
@@ -81,6 +81,9 @@ fn regenerated(
             return Ok(None);
         }
     };
+    if let Some(warning) = &series.unfit_performance {
+        ui.warning(warning);
+    }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
     let first = usize::from(letters.cover.is_none());
     let mails = letters.compose()?.into_iter().enumerate();
@@ -99,22 +102,7 @@ fn regenerated(
     Ok(Some(subject))
 }
 
-/// What the recipe says about checks.
-pub(super) fn settings(recipe: &Recipe) -> Result<Settings> {
-    let Some(table) = recipe.series.check.clone() else {
-        return Ok(Settings::default());
-    };
-    let settings: Settings = table.try_into().with_context(|| {
-        Refusal::usage(format!(
-            "`[check]` in {}/series.toml is wrong",
-            recipe.origin
-        ))
-    })?;
-    settings.validate()?;
-    Ok(settings)
-}
-
-fn lab_directory() -> Result<PathBuf> {
+pub(super) fn lab_directory() -> Result<PathBuf> {
     let repo = Cache::open()?.repo_path();
     Ok(repo.with_file_name("lab"))
 }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use super::check::settings;
 use super::select::SeriesArgs;
 use crate::doctor::examine;
 use crate::error::Exit;
+use crate::gate::settings::Settings;
 use crate::ui::Ui;
 
 /// Show which outside tools the gates of a series need, which are there, and what each missing one would enable.
@@ -19,7 +19,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let diagnosis = examine(&settings(&args.series.recipe()?)?)?;
+    let diagnosis = examine(&Settings::of(&args.series.recipe()?)?)?;
     if args.json {
         ui.data(&diagnosis.json()?)?;
     } else {

@@ -91,6 +91,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.json, ui),
     };
+    if let Some(warning) = &series.unfit_performance {
+        ui.warning(warning);
+    }
     let mails = args
         .letters
         .letters(&repo, &recipe, &series, &options)?

@@ -98,13 +98,12 @@ impl BaseArgs {
             return Ok((repo, base));
         }
         let cache = Cache::open()?;
-        let name = match &self.base {
-            Some(name) => name.clone(),
-            None => {
-                let entry = cache.default_base(ui)?;
-                ui.status(&format!("base: {} ({})", entry.name, entry.release));
-                entry.commit_id.to_string()
-            }
+        let name = if let Some(name) = &self.base {
+            name.clone()
+        } else {
+            let entry = cache.default_base(ui)?;
+            ui.status(&format!("base: {} ({})", entry.name, entry.release));
+            entry.commit_id.to_string()
         };
         let repo = cache.repo_path();
         if !repo.exists() {

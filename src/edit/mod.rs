@@ -150,10 +150,13 @@ pub fn replace(
     changes: Option<&str>,
     defines: &[String],
 ) -> Result<Source> {
+    let empty = rendered.trim().is_empty();
     if anchor.layout == Layout::Nothing {
         return Ok(source.clone());
     }
-    let new = if rendered.trim().is_empty() {
+    let new = if empty && anchor.range.is_empty() {
+        source.clone()
+    } else if empty {
         source.replace(anchor.lines(source.text()), b"")
     } else {
         source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
@@ -165,10 +168,13 @@ pub fn replace(
         new: &new,
         edit,
     };
+    if leaves_comment_open(rendered) {
+        return Err(proof.broken("writes a comment that has no end"));
+    }
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
-    let defined = defines.iter().map(String::as_str);
-    for name in changes.into_iter().chain(defined) {
+    let added = defines.iter().map(String::as_str);
+    for name in changes.into_iter().chain(added) {
         proof.parses(name)?;
     }
     Ok(new)
@@ -239,7 +245,7 @@ impl Proof<'_> {
 }
 
 /// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
-/// named by the recipe, but what the base says about them is not.
+/// named by the recipe, but what the base says about them is not. All of it must be text, as templates are.
 pub fn keeps_comments(
     source: &Source,
     anchor: &Anchor,
@@ -249,6 +255,18 @@ pub fn keeps_comments(
     let Some(function) = &anchor.function else {
         return Ok(());
     };
+    if std::str::from_utf8(source.slice(anchor.range.clone())).is_err() {
+        return Err(Refusal::drift(format!(
+            "edit `{}` takes the place of text that is not UTF-8, in `{}()`",
+            edit.name, function.name
+        ))
+        .details(quote(source, &edit.file, &anchor.range))
+        .hint(format!(
+            "a template cannot carry it; choose other statements at {}",
+            edit.place
+        ))
+        .into());
+    }
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let rendered = plain(&rendered.join("\n"));
     let comments = comments(function.block()?, &anchor.range);
@@ -291,6 +309,18 @@ fn comments(node: Node<'_>, range: &Range<usize>) -> Vec<Range<usize>> {
     }
     found.sort_by_key(|range| range.start);
     found
+}
+
+/// Whether a text has a comment that goes on behind it, over code that nobody named.
+fn leaves_comment_open(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((_, comment)) = rest.split_once("/*") {
+        let Some((_, behind)) = comment.split_once("*/") else {
+            return true;
+        };
+        rest = behind;
+    }
+    false
 }
 
 /// Everything that is laid out like a definition.

@@ -238,7 +238,7 @@ impl Trouble {
 
 impl<'a, 'b> Bench<'a, 'b> {
     /// The `O=` directory of a configuration, ready to build objects in; its lock is held from here on.
-    fn prepare(
+    pub(super) fn prepare(
         context: &'a Context<'b>,
         configuration: &Configuration,
     ) -> Result<Result<Self, Trouble>> {
@@ -416,6 +416,17 @@ impl<'a, 'b> Bench<'a, 'b> {
         };
         let settings = &self.context.subject.settings;
         let log = format!("{}-p{number}", configuration.name);
+        if configuration.analyser.is_some() {
+            // Compiled first and without it, so that what is heard next is the analyser's alone.
+            let compiler = Configuration {
+                analyser: None,
+                ..configuration.clone()
+            };
+            let log = format!("{log}-compile");
+            if let Err(trouble) = self.make(&compiler, &log, &settings.objects)? {
+                return Ok(Err(trouble));
+            }
+        }
         let built = match self.make(configuration, &log, &settings.objects)? {
             Ok(built) => built,
             Err(trouble) => return Ok(Err(trouble)),

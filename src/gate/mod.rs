@@ -27,9 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Exit;
 
-pub use equality::harness_directory;
+pub use equality::{Native, Unfit, build_native, harness_directory};
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
+pub use toolchain::compiler_version;
 
 /// The gates, in the order of a report.
 #[derive(

@@ -108,17 +108,8 @@ pub fn check(
     known_configurations(subject, options)?;
     let workers = options.jobs.unwrap_or_else(capacity).max(1);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let context = Context {
-        subject,
-        options,
-        lab,
-        cache: Cache::new(lab.outcomes(), options.cache == CachePolicy::Use),
-        run: lab.new_run()?,
-        make_jobs: (cores / workers).max(1),
-        observer,
-        outcomes: Mutex::default(),
-        versions: Mutex::default(),
-    };
+    let make_jobs = (cores / workers).max(1);
+    let context = Context::new(subject, options, lab, make_jobs, observer)?;
     let queue = Mutex::new(tasks(&context));
     let worker = || -> Result<()> {
         while let Some(task) = { locked(&queue).pop_front() } {
@@ -213,6 +204,27 @@ fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
 }
 
 impl<'a> Context<'a> {
+    /// What the gates see, with nothing found yet and a new directory for logs.
+    pub(super) fn new(
+        subject: &'a Subject,
+        options: &'a Options,
+        lab: &'a Lab,
+        make_jobs: usize,
+        observer: &'a (dyn Fn(Event<'_>) + Sync),
+    ) -> Result<Self> {
+        Ok(Self {
+            subject,
+            options,
+            lab,
+            cache: Cache::new(lab.outcomes(), options.cache == CachePolicy::Use),
+            run: lab.new_run()?,
+            make_jobs,
+            observer,
+            outcomes: Mutex::default(),
+            versions: Mutex::default(),
+        })
+    }
+
     /// Whether a gate was chosen.
     pub(super) fn wants(&self, gate: Name) -> bool {
         self.options.gates.is_empty() || self.options.gates.contains(&gate)

@@ -48,12 +48,11 @@ pub(super) fn look(
         .context
         .log(&format!("{}-p{number}-modpost", configuration.name));
     let modpost = bench.dir.objects().join("scripts/mod/modpost");
-    let task = Task::new(&modpost).clean_env().dir(&dir).args([
-        "-E",
-        "-o",
-        "vmlinux.symvers",
-        "vmlinux.o",
-    ]);
+    let task =
+        Task::new(&modpost)
+            .clean_env()
+            .dir(&dir)
+            .args(["-o", "vmlinux.symvers", "vmlinux.o"]);
     if !bench.dir.run(task.log(&log))?.exit.success() {
         return Ok(Err(trouble("modpost failed", log)));
     }

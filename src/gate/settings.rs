@@ -4,10 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Name;
 use crate::error::Refusal;
+use crate::recipe::Recipe;
 
 /// The `[check]` table of `series.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +181,21 @@ fn warnings() -> String {
 }
 
 impl Settings {
+    /// What a recipe says about checks.
+    pub fn of(recipe: &Recipe) -> Result<Self> {
+        let Some(table) = recipe.series.check.clone() else {
+            return Ok(Self::default());
+        };
+        let settings: Self = table.try_into().with_context(|| {
+            Refusal::usage(format!(
+                "`[check]` in {}/series.toml is wrong",
+                recipe.origin
+            ))
+        })?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
     /// The options wanted in `configuration`: the common ones first, its own last.
     pub fn wanted<'a>(
         &'a self,

@@ -18,6 +18,18 @@ pub(crate) struct Tool {
     pub(crate) package: String,
 }
 
+/// What the compiler of a configuration says about its version; `None` where it is not in `PATH`.
+#[must_use]
+pub fn compiler_version(configuration: &Configuration) -> Option<String> {
+    let compiler = configuration.cc();
+    // A recipe may come from anywhere, and whoever only regenerates does not expect it to bring a program along.
+    if compiler.contains('/') {
+        return None;
+    }
+    let version = Tool::new(&compiler, "").version().ok();
+    version.filter(|version| !version.is_empty())
+}
+
 /// What kbuild itself runs on every architecture.
 const KBUILD: [(&str, &str); 8] = [
     ("make", "make"),

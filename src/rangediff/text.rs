@@ -346,8 +346,6 @@ fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
 pub(super) fn difference(old: &Normal, new: &Normal) -> Result<Vec<u8>> {
     let found = diff::hunks(&old.text, &new.text, Driver::Plain)?;
     let lines: Vec<&[u8]> = old.text.lines_with_terminator().collect();
-    let mut searched = 0;
-    let mut section = Vec::new();
     let mut shown = Vec::new();
     for line in found.text.lines_with_terminator() {
         let Some((ranges, _)) = hunk_line(line) else {
@@ -355,15 +353,10 @@ pub(super) fn difference(old: &Normal, new: &Normal) -> Result<Vec<u8>> {
             continue;
         };
         let first = first_line(ranges).context("libgit2 wrote no range")?;
-        let above = lines.get(searched..first).unwrap_or_default();
-        if let Some(label) = above.iter().rev().find_map(|line| label(line)) {
-            section = label;
-        }
-        searched = first;
         shown.extend_from_slice(b"@@");
-        if !section.is_empty() {
+        if let Some(label) = lines[..first].iter().rev().find_map(|line| label(line)) {
             shown.push(b' ');
-            shown.extend_from_slice(&section);
+            shown.extend_from_slice(label);
         }
         shown.push(b'\n');
     }
@@ -384,7 +377,7 @@ fn first_line(ranges: &[u8]) -> Option<usize> {
 
 /// A line of a patch's text that says which part of the patch follows: ` ## NAME ##`, or an `@@` line of the patch
 /// itself, which may stand behind one sign.
-fn label(line: &[u8]) -> Option<Vec<u8>> {
+fn label(line: &[u8]) -> Option<&[u8]> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let title = line
         .strip_prefix(b" ## ")
@@ -395,11 +388,10 @@ fn label(line: &[u8]) -> Option<Vec<u8>> {
     };
     let found = title.or_else(hunk)?;
     let cut = trim_end(&found[..found.len().min(LONGEST_LABEL)]);
-    let valid = match std::str::from_utf8(cut) {
+    Some(match std::str::from_utf8(cut) {
         Ok(_) => cut,
         Err(error) => &cut[..error.valid_up_to()],
-    };
-    Some(valid.to_vec())
+    })
 }
 
 /// How many lines the difference of two diffs has, `@@` lines counted: what changing one into the other costs.

@@ -3,6 +3,7 @@
 //! Hides the difference from everything that reads a recipe.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,6 +14,8 @@ use crate::ui::shown_text;
 
 static PATCHES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/patches");
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
+
+const UTF8: &str = "save it as UTF-8; the kernel's own files may have any bytes";
 
 /// Where a recipe's files are.
 pub(super) enum Files {
@@ -58,25 +61,50 @@ impl Files {
 
     /// A file of the series by its path below it; the label is what errors call it.
     pub(super) fn read(&self, path: &str) -> Result<(String, String)> {
-        let (label, bytes) = match self {
-            Self::Disk { series, .. } => {
-                let file = series.join(path);
-                (file.display().to_string(), std::fs::read(&file).ok())
-            }
-            Self::Embedded { name } => {
-                let file = format!("{name}/{path}");
-                (
-                    format!("patches/{file}"),
-                    PATCHES.get_file(&file).map(|file| file.contents().to_vec()),
-                )
-            }
+        self.read_optional(path)?.ok_or_else(|| {
+            Refusal::usage(format!("the recipe has no `{}`", self.label(path)))
+                .hint("`series.toml` names the patches; each is a directory with `patch.toml` and `message.txt`")
+                .into()
+        })
+    }
+
+    /// The same for a file that need not be there.
+    pub(super) fn read_optional(&self, path: &str) -> Result<Option<(String, String)>> {
+        let bytes = match self {
+            Self::Disk { series, .. } => match std::fs::read(series.join(path)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let message = format!("cannot read `{}`: {error}", self.label(path));
+                    return Err(Refusal::usage(message).into());
+                }
+                read => read.ok(),
+            },
+            Self::Embedded { name } => PATCHES
+                .get_file(format!("{name}/{path}"))
+                .map(|file| file.contents().to_vec()),
         };
-        let bytes = bytes.ok_or_else(|| {
-            Refusal::usage(format!("the recipe has no `{label}`")).hint("`series.toml` names the patches; each is a directory with `patch.toml` and `message.txt`")
-        })?;
+        let label = self.label(path);
+        let Some(bytes) = bytes else {
+            return Ok(None);
+        };
         let text = String::from_utf8(bytes)
-            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")))?;
-        Ok((label, text))
+            .map_err(|_| Refusal::usage(format!("`{label}` is not UTF-8")).hint(UTF8))?;
+        Ok(Some((label, text)))
+    }
+
+    /// The directory of the series; `None` is this binary.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Self::Disk { series, .. } => Some(series.clone()),
+            Self::Embedded { .. } => None,
+        }
+    }
+
+    /// What errors call a file.
+    fn label(&self, path: &str) -> String {
+        match self {
+            Self::Disk { series, .. } => series.join(path).display().to_string(),
+            Self::Embedded { name } => format!("patches/{name}/{path}"),
+        }
     }
 
     /// All templates.
@@ -89,8 +117,9 @@ impl Files {
                 .to_string_lossy()
                 .into_owned();
             if let Some(name) = name.strip_suffix(".tera") {
-                let text = String::from_utf8(bytes.to_vec())
-                    .map_err(|_| Refusal::usage(format!("the template `{name}` is not UTF-8")))?;
+                let text = String::from_utf8(bytes.to_vec()).map_err(|_| {
+                    Refusal::usage(format!("the template `{name}` is not UTF-8")).hint(UTF8)
+                })?;
                 found.insert(name.to_owned(), text);
             }
             Ok(())

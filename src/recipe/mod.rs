@@ -4,6 +4,7 @@
 //! with file and line.
 
 mod check;
+mod digest;
 mod files;
 mod read;
 
@@ -17,6 +18,7 @@ use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
 
+pub use digest::digest;
 pub use files::embedded;
 
 /// A series, read and checked.
@@ -25,6 +27,8 @@ pub struct Recipe {
     pub origin: String,
     /// A digest of every file that was read: the same digest is the same recipe.
     pub digest: String,
+    /// The directory it was read from; `None` is this binary.
+    pub directory: Option<std::path::PathBuf>,
     /// `series.toml`.
     pub series: SeriesSpec,
     /// The facts to probe.
@@ -37,6 +41,10 @@ pub struct Recipe {
     pub cover: String,
     /// C templates by name (the file name without `.tera`).
     pub templates: BTreeMap<String, String>,
+    /// The recorded performance, where there is one: what errors call the file, and its text.
+    pub performance: Option<(String, String)>,
+    /// `series.toml` and every `patch.toml` as they were read, by their paths.
+    sources: Vec<(String, String)>,
 }
 
 /// A place in a recipe: a file and a line.

@@ -17,6 +17,7 @@ use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
     Recipe, SeriesSpec, Spot, Target, Text, wrong,
 };
+use crate::bench::record;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
@@ -164,18 +165,23 @@ impl Reader {
             .into_iter()
             .map(|raw| function(raw, &label, &text))
             .collect::<Result<Vec<_>>>()?;
+        let mut sources = vec![("series.toml".to_owned(), text.clone())];
         let patches = file
             .patches
             .iter()
-            .map(|name| self.patch(name.get_ref(), &at(name.span())))
+            .map(|name| self.patch(name.get_ref(), &at(name.span()), &mut sources))
             .collect::<Result<Vec<_>>>()?;
         let cover = self.read("cover.txt")?.1;
         let templates = self.files.templates()?;
-        for (name, text) in &templates {
+        let performance = self.files.read_optional(record::FILE)?;
+        let recorded = performance.iter().map(|(_, text)| (record::FILE, text));
+        let named = templates.iter().map(|(name, text)| (name.as_str(), text));
+        for (name, text) in named.chain(recorded) {
             self.learn(name, text);
         }
         let recipe = Recipe {
             digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
+            directory: self.files.directory(),
             origin: label
                 .trim_end_matches("series.toml")
                 .trim_end_matches('/')
@@ -199,6 +205,8 @@ impl Reader {
             patches,
             cover,
             templates,
+            performance,
+            sources,
         };
         check::consistent(&recipe)?;
         Ok(recipe)
@@ -217,9 +225,16 @@ impl Reader {
         digest.update(text);
     }
 
-    fn patch(&self, dir: &str, named: &Place) -> Result<PatchSpec> {
-        let number = dir.split_once('-').filter(|(number, _)| {
-            number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit())
+    fn patch(
+        &self,
+        dir: &str,
+        named: &Place,
+        sources: &mut Vec<(String, String)>,
+    ) -> Result<PatchSpec> {
+        let number = dir.split_once('-').filter(|(number, name)| {
+            number.len() == 4
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+                && !name.contains('/')
         });
         let (_, name) = number.ok_or_else(|| {
             Refusal::usage(format!(
@@ -229,13 +244,15 @@ impl Reader {
             .hint("patches are named `NNNN-name`")
         })?;
         inside(dir, named)?;
-        let (label, text) = self.read(&format!("{dir}/patch.toml"))?;
+        let path = format!("{dir}/patch.toml");
+        let (label, text) = self.read(&path)?;
         let file: PatchFile = parse(&label, &text)?;
         let edits = file
             .edit
             .into_iter()
             .map(|raw| edit(raw, &label, &text))
             .collect::<Result<Vec<_>>>()?;
+        sources.push((path, text));
         Ok(PatchSpec {
             name: name.to_owned(),
             message: self.read(&format!("{dir}/message.txt"))?.1,

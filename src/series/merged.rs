@@ -86,6 +86,7 @@ impl Merged {
             options,
             survey: Survey::of(&mut tree, recipe)?,
             templates: Templates::new()?,
+            performance: None,
         };
         let mut run = Run::new(repo, tree, writer);
         let mut same = false;

@@ -11,6 +11,7 @@ mod write;
 use anyhow::Result;
 use bstr::BString;
 
+use crate::bench::record::{self, Standing};
 use crate::edit::Landing;
 use crate::facts::Found;
 use crate::recipe::{Place, Recipe};
@@ -48,6 +49,8 @@ pub struct Series {
     pub patches: Vec<Patch>,
     /// The cover letter's text.
     pub cover: String,
+    /// What to warn of where the recorded performance was left out.
+    pub unfit_performance: Option<String>,
 }
 
 /// One regenerated patch.
@@ -108,12 +111,18 @@ pub fn regenerate_rest(
     }
     merged.undo(&mut tree);
     let survey = Survey::of(&mut tree, recipe)?;
+    let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
+        Standing::None => (None, None),
+        Standing::Unfit(warning) => (None, Some(warning)),
+        Standing::Current(performance) => (Some(performance), None),
+    };
     let writer = Writer {
         base,
         recipe,
         options,
         survey,
         templates: Templates::new()?,
+        performance,
     };
     let mut run = Run::new(repo, tree, writer);
     let (there, rest) = recipe.patches.split_at(merged.patches);
@@ -146,5 +155,6 @@ pub fn regenerate_rest(
         landings,
         patches,
         cover,
+        unfit_performance,
     })))
 }

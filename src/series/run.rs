@@ -167,6 +167,7 @@ impl<'a> Run<'a> {
                     "{}: `when` compares `{name}` ({}) with {value}",
                     edit.place, found.value
                 ))
+                .hint("a fact is `true` or `false`")
                 .into());
             }
             wanted &= found.value == *value;
@@ -250,6 +251,14 @@ impl<'a> Run<'a> {
         }
         let anchor = whole_file();
         let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
+        if rendered.trim().is_empty() {
+            return Err(Refusal::usage(format!(
+                "{}: edit `{}` creates a file with nothing in it",
+                edit.place, edit.name
+            ))
+            .hint("mend its template, or make the edit depend on a fact with `when`")
+            .into());
+        }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
         let source = Source::new(rendered.clone().into_bytes());
         self.land(patch, edit, &source, &anchor);

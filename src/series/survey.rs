@@ -217,7 +217,7 @@ fn drifted(mut mismatches: Vec<Mismatch>) -> anyhow::Error {
     let mut hint = first.hint;
     if !mismatches.is_empty() {
         details.push(format!("  hint: {hint}"));
-        hint = "mend each of these places in the recipe, then run it again".to_owned();
+        hint = String::from("mend each of these places in the recipe, then run it again");
     }
     for mismatch in mismatches {
         details.push(mismatch.message);

@@ -8,6 +8,8 @@ use anyhow::Result;
 
 use super::Options;
 use super::survey::Survey;
+use crate::bench::letter;
+use crate::bench::record::Performance;
 use crate::edit::Anchor;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
@@ -22,6 +24,8 @@ pub(super) struct Writer<'a> {
     pub(super) options: &'a Options,
     pub(super) survey: Survey,
     pub(super) templates: Templates,
+    /// What was measured of exactly this series on exactly this base.
+    pub(super) performance: Option<Box<Performance>>,
 }
 
 impl Writer<'_> {
@@ -117,7 +121,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a path stands for: `facts.NAME`, `match.CAPTURE`, `base.release`, `series.title`, or
+    /// What a path stands for: `facts.NAME`, `match.CAPTURE`, `base.release`, `series.title`, `performance.table`, or
     /// `FUNCTION.PART.{text,code,present,CAPTURE}` and `FUNCTION.PART.uses.IDENTIFIER`.
     fn value(&self, path: &str, place: &Place, anchor: Option<&Anchor>) -> Result<Fact> {
         let words: Vec<&str> = path.split('.').collect();
@@ -136,6 +140,8 @@ impl Writer<'_> {
             ["base", "official"] => Some(Fact::Flag(self.base.official)),
             ["series", "title"] => Some(Fact::Text(self.recipe.series.title.clone())),
             ["series", "version"] => Some(Fact::Text(self.options.version.to_string())),
+            ["performance", "present"] => Some(Fact::Flag(self.performance.is_some())),
+            ["performance", "table"] => Some(Fact::Text(self.table(place))),
             ["tool", "version"] => Some(Fact::Text(env!("CARGO_PKG_VERSION").to_owned())),
             [function, part, rest @ ..] => self
                 .survey
@@ -163,8 +169,18 @@ impl Writer<'_> {
         };
         found.ok_or_else(|| {
             Refusal::usage(format!("{place}: the input `{path}` stands for nothing"))
-                .hint("`facts.NAME`, `match.CAPTURE`, `FUNCTION.PART.text`, `.code`, `.present`, `.uses.NAME`, `.CAPTURE`, `base.release` or `series.title`")
+                .hint("`facts.NAME`, `match.CAPTURE`, `FUNCTION.PART.text`, `.code`, `.present`, `.uses.NAME`, `.CAPTURE`, `base.release`, `series.title` or `performance.table`")
                 .into()
+        })
+    }
+
+    /// The recorded performance as text: up to the patch whose message is at `place`, or all of it; empty where there is none.
+    fn table(&self, place: &Place) -> String {
+        let patches = &self.recipe.patches;
+        let index = patches.iter().position(|patch| patch.place == *place);
+        let performance = self.performance.as_deref();
+        performance.map_or_else(String::new, |it| {
+            letter::text(it, index.map(|index| index + 1))
         })
     }
 

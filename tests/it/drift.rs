@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use bstr::ByteSlice;
 
-use crate::support::{AUTHOR, Kernel, Program, Ran, Sandbox, Store, kernels, newest};
+use crate::support::{AUTHOR, Kernel, Program, Ran, Sandbox, Store, copy, kernels, newest};
 
 const FILE: &str = "mm/mm_init.c";
 const PAGE: &str = "__init_zone_device_page";
@@ -698,19 +698,6 @@ fn recipe_with(
     assert_ne!(text, changed, "the test changes {file}");
     std::fs::write(path, changed).expect("it is written");
     series
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("an entry");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).expect("it is copied");
-        }
-    }
 }
 
 #[test]

@@ -38,13 +38,15 @@ prepare:
 	@mkdir -p $(O)/$(@D)
 	@echo '  CC      $@'
 	@if test -f slow; then sleep `cat slow`; fi
-	@gcc $(CFLAGS_OF_ARCH) $(KCFLAGS) -Iinclude -c -o $(O)/$@ $(CURDIR)/$*.c
+	@if ! test $(O)/$@ -nt $(CURDIR)/$*.c; then gcc $(CFLAGS_OF_ARCH) $(KCFLAGS) -Iinclude -c -o $(O)/$@ $(CURDIR)/$*.c; fi
 	@echo 'savedcmd_$@ := gcc $(CFLAGS_OF_ARCH) -I$(CURDIR)/include -c -o $@ $(CURDIR)/$*.c ; true' > $(O)/$(@D)/.$(@F).cmd
 	@if test "$(C)" = 2 && ! test -f no-sparse; then echo '  CHECK   $*.c'; $(CHECK) -Iinclude $*.c; fi
 FORCE:
 "#;
 
+// Like the real one, it takes `-E` to make a mismatch an error.
 const MODPOST: &str = "#!/bin/sh
+test \"$1\" = -E && exit 1
 for last; do :; done
 nm \"$last\" | sed -n 's/.* T \\(unmarked_.*\\)/WARNING: modpost: vmlinux: section mismatch in reference: \\1+0x1c (section: .text) -> setup (section: .init.text)/p'
 ";
@@ -399,14 +401,7 @@ fn only_warnings_that_the_base_does_not_have_fail() {
         "\tint unused_now;\n\n\treturn x + 2;",
     );
     let report = kernel.check(&["--gate", "apply,build,checkpatch"]);
-    assert_eq!(
-        report.bad(),
-        [
-            "build gcc 1: fail",
-            "build sparse 1: fail",
-            "build arm64 1: fail"
-        ]
-    );
+    assert_eq!(report.bad(), ["build gcc 1: fail", "build arm64 1: fail"]);
     let lines = Report::lines(report.of("build", Some("gcc"), 1));
     assert!(
         lines.contains("unused_now") && !lines.contains("unused_before"),
@@ -726,11 +721,7 @@ fn a_killed_check_leaves_nothing_stale() {
     let undisturbed = kernel.check(&["--gate", "build,section"]);
     assert_eq!(
         undisturbed.bad(),
-        [
-            "build gcc 2: fail",
-            "build sparse 2: fail",
-            "build arm64 2: fail"
-        ]
+        ["build gcc 2: fail", "build arm64 2: fail"]
     );
     let expected = undisturbed.comparable();
     for millis in [50, 150, 300, 500, 700, 900, 1200, 1600, 2000] {

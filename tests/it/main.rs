@@ -1,14 +1,19 @@
 //! Integration tests: one binary, a module for each part.
 
 mod bases;
+mod bench;
 mod bot;
+mod cases;
+mod cli;
 mod diff;
 mod drift;
+mod failure;
 mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
 mod rangediff;
+mod recipe;
 mod report;
 mod scratch;
 mod support;

@@ -531,10 +531,10 @@ fn notes_and_the_mailmap_are_shown_as_git_shows_them() {
 fn ids_are_as_long_as_gits_in_a_repository_with_packs() {
     let scratch = Scratch::new();
     let (old, new) = scratch.rewritten("");
-    // A pack index of 2^17 objects: git counts them, and opens no pack that it is not asked for.
+    // A pack index of 2^16 objects: git counts them, and opens no pack that it is not asked for.
     let mut index = b"\xfftOc\0\0\0\x02".to_vec();
-    index.extend(std::iter::repeat_n([0, 2, 0, 0], 256).flatten());
-    index.resize(index.len() + 28 * 0x2_0000 + 40, 0);
+    index.extend(std::iter::repeat_n([0, 1, 0, 0], 256).flatten());
+    index.resize(index.len() + 28 * 0x1_0000 + 40, 0);
     let pack = scratch.path("repo.git/objects/pack");
     fs::create_dir_all(&pack).expect("a directory");
     let name = "pack-1111111111111111111111111111111111111111";
@@ -766,6 +766,17 @@ fn a_split_is_said_only_where_every_change_is_found() {
         "{:?}",
         kinds(&pairs)
     );
+    // One change in two new patches, and one in none: where they went is not known.
+    let again = [(20, "one"), (40, "one"), (70, "two")];
+    let three = [(20, "one"), (50, "three"), (70, "two")];
+    for (old, new) in [
+        (history(&[&both]), history(&[&again[..1], &again])),
+        (history(&[&three]), history(&[&both[..1], &both])),
+    ] {
+        let pairs = scratch.assert_equal_to_git(&old, &new, 60, "not known");
+        let is_split = |pair: &Pair| pair.kind == Kind::Split;
+        assert!(!pairs.iter().any(is_split), "{:?}", kinds(&pairs));
+    }
 }
 
 /// Without the styles.
@@ -1004,4 +1015,43 @@ fn labels_are_those_that_the_base_asks_for_as_with_git_in_a_work_tree() {
         ours.to_str_lossy()
     );
     assert_same(&ours, &gits, "labels");
+}
+
+#[test]
+fn patches_that_fit_several_are_paired_as_git_pairs_them() {
+    let scratch = Scratch::new();
+    // The same diff three times in the old version: done, undone, done again.
+    let (with, without) = (numbered(20, &[(9, "x")]), numbered(20, &[]));
+    let states = [
+        (without.clone(), "base\n"),
+        (with.clone(), "mm: do\n"),
+        (without.clone(), "mm: undo\n"),
+        (with.clone(), "mm: do again\n"),
+    ];
+    let (old, new) = (scratch.history(&states), scratch.history(&states[..2]));
+    scratch.assert_equal_to_git(&old, &new, 60, "fewer");
+    scratch.assert_equal_to_git(&new, &old, 60, "more");
+    // Small patches that cost the same.
+    let mut tally = [0, 0];
+    for seed in 1..=60_u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut version = || {
+            let mut extra: Vec<(usize, &str)> = Vec::new();
+            let mut states = vec![(numbered(30, &extra), "base\n")];
+            for _ in 0..=random.below(5) {
+                for _ in 0..=random.below(3) {
+                    extra.push((1 + random.below(29), random.pick(&["a", "b"])));
+                }
+                states.push((numbered(30, &extra), "mm: x\n"));
+            }
+            scratch.history(&states)
+        };
+        let (old, new) = (version(), version());
+        let (is_same, _) = scratch.assert_equal_or_cheaper(&old, &new, 99, &format!("seed {seed}"));
+        tally[usize::from(is_same)] += 1;
+    }
+    assert!(
+        tally[1] > 3 * tally[0],
+        "git had other pairs too often: {tally:?}"
+    );
 }

@@ -52,6 +52,12 @@ pub(super) struct Manifest {
     pub(super) verify: Vec<String>,
     /// The same on little memory, enough to see each fault.
     pub(super) verify_faults: Vec<String>,
+    /// Arguments that make it time all variants; empty is a harness that cannot.
+    #[serde(default)]
+    pub(super) bench: Vec<String>,
+    /// Arguments of the runs that compare them before that.
+    #[serde(default)]
+    pub(super) verify_bench: Vec<Vec<String>>,
 }
 
 /// A harness found in a directory.
@@ -392,13 +398,13 @@ impl Linker<'_> {
 }
 
 /// Where kbuild keeps the command that made an object.
-fn saved_command(object: &str) -> PathBuf {
+pub(super) fn saved_command(object: &str) -> PathBuf {
     let path = Path::new(object);
     path.with_file_name(format!(".{}.cmd", flat(object)))
 }
 
 /// The compiler's command without source, output and dependency file, from the first line of a `.cmd` file.
-fn words(text: &str) -> Option<Vec<String>> {
+pub(super) fn words(text: &str) -> Option<Vec<String>> {
     let line = text.lines().next()?;
     // The variable was called `cmd_...` up to 6.1, `savedcmd_...` since.
     let (_, command) = line.split_once(" := ")?;

@@ -3,6 +3,7 @@
 //! Hides the harness and what it says; a caller hears whether base and patch wrote the same.
 
 mod harness;
+mod native;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +23,7 @@ use crate::exec::{End, Task};
 use harness::{Harness, Variant};
 
 pub use harness::directory as harness_directory;
+pub use native::{Native, Unfit, build as build_native};
 
 /// Longer than a run takes under an emulator.
 const TIMEOUT: Duration = Duration::from_mins(30);

@@ -1,0 +1,338 @@
+//! The base's object and the one after each patch, in one program that runs natively: what `reroll bench` measures.
+//!
+//! Hides how they are built and compared: who gets the program knows that all of it writes the same.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use super::harness::{self, Harness, Variant};
+use super::{End, Said, judge, keep, say, spec, work_dir};
+use crate::exec::Task;
+use crate::gate::build::{Bench, Trouble, flat};
+use crate::gate::run::{Context, Event, Options};
+use crate::gate::settings::Configuration;
+use crate::gate::toolchain::{Tool, missing};
+use crate::gate::{Name, Outcome, Status, Subject};
+use crate::lab::{BuildDir, Lab};
+
+/// A program with the base's object and the one after each patch: `base`, `p1`, `p2` ...
+#[derive(Debug)]
+pub struct Native {
+    dir: BuildDir,
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// What the compiler says about its version.
+    pub compiler: String,
+    /// The command that compiled the object, without source and output.
+    pub command: Vec<String>,
+    /// Comparisons that were made, all of them equal.
+    pub comparisons: u64,
+    /// Where the objects are kept: `p0` is the base's, `p1` the one after the first patch.
+    pub objects: PathBuf,
+    /// Where logs go.
+    pub run_directory: PathBuf,
+}
+
+/// Why there is no such program.
+#[derive(Debug)]
+pub struct Unfit {
+    /// The patch whose object does not do; `None` where it is not the series' fault.
+    pub patch: Option<usize>,
+    /// What is wrong.
+    pub reason: String,
+    /// The lines that matter.
+    pub lines: Vec<String>,
+    /// The whole log, where there is one.
+    pub log: Option<PathBuf>,
+}
+
+/// `Ok(Err(_))` says something about the series or the machine, not about us.
+type Step<T> = Result<Result<T, Unfit>>;
+
+/// Leaves with what does not fit.
+macro_rules! step {
+    ($step:expr) => {
+        match $step? {
+            Ok(value) => value,
+            Err(unfit) => return Ok(Err(unfit)),
+        }
+    };
+}
+
+/// Builds the object of the base and of each patch in `configuration`, links them to one program, and has it compare what they write.
+pub fn build(
+    subject: &Subject,
+    lab: &Lab,
+    configuration: &Configuration,
+    observer: &(dyn Fn(Event<'_>) + Sync),
+) -> Step<Native> {
+    if let Some((names, packages)) = missing(&configuration.tools()) {
+        return Ok(Err(Unfit::plain(format!(
+            "not installed: {}",
+            names.join(", ")
+        ))
+        .lines(vec![format!("apt-get install {}", packages.join(" "))])));
+    }
+    let options = Options {
+        gates: vec![Name::Equality],
+        ..Options::default()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let context = Context::new(subject, &options, lab, cores, observer)?;
+    let bench = match Bench::prepare(&context, configuration)? {
+        Ok(bench) => bench,
+        Err(trouble) => return Ok(Err(Unfit::of(trouble, "cannot prepare the build", None))),
+    };
+    let builder = Builder {
+        harness: Harness::open(super::directory(subject)?)?,
+        bench: &bench,
+        configuration,
+    };
+    if builder.harness.manifest.bench.is_empty() || builder.harness.manifest.verify_bench.is_empty()
+    {
+        return Ok(Err(Unfit::plain(
+            "the harness does not say how to measure (`bench` and `verify-bench` in `harness.toml`)",
+        )));
+    }
+    step!(builder.objects());
+    step!(builder.faults());
+    let program = step!(builder.program());
+    let comparisons = step!(builder.compare(&program));
+    let command = builder.command()?;
+    let arguments = builder.harness.manifest.bench.clone();
+    Ok(Ok(Native {
+        compiler: Tool::new(&configuration.cc(), "").version()?,
+        program,
+        arguments,
+        command,
+        comparisons,
+        objects: bench.dir.objects().with_file_name(""),
+        run_directory: context.run.clone(),
+        dir: bench.dir,
+    }))
+}
+
+impl Native {
+    /// A run of the program with these arguments behind the harness's own. Its output goes to `log`, line by line.
+    pub fn measure(&self, arguments: &[String], log: &std::path::Path) -> Result<End> {
+        let task = Task::new(&self.program)
+            .clean_env()
+            .args(&self.arguments)
+            .args(arguments)
+            .log(log);
+        Ok(self.dir.run_with_output(task)?.exit)
+    }
+}
+
+impl Unfit {
+    fn plain(reason: impl Into<String>) -> Self {
+        Self {
+            patch: None,
+            reason: reason.into(),
+            lines: Vec::new(),
+            log: None,
+        }
+    }
+
+    fn lines(mut self, lines: Vec<String>) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    fn of(trouble: Trouble, what: &str, patch: Option<usize>) -> Self {
+        Self {
+            patch,
+            reason: format!("{what}: {}", trouble.reason),
+            lines: trouble.lines,
+            log: Some(trouble.log),
+        }
+    }
+}
+
+/// One program in the making.
+struct Builder<'a, 'b> {
+    harness: Harness,
+    bench: &'a Bench<'a, 'b>,
+    configuration: &'a Configuration,
+}
+
+impl Builder<'_, '_> {
+    /// Builds the object of every state of the source.
+    fn objects(&self) -> Step<()> {
+        let context = self.bench.context;
+        let subject = context.subject;
+        let states = [&subject.base_files]
+            .into_iter()
+            .chain(subject.patches.iter().map(|patch| &patch.files));
+        let total = subject.patches.len() as u64 + 1;
+        for (number, files) in states.enumerate() {
+            let what = if number == 0 {
+                "building the base".to_owned()
+            } else {
+                format!("building patch {number}")
+            };
+            context.step(&self.configuration.name, &what, number as u64, total);
+            self.bench.dir.put(files)?;
+            if let Err(trouble) = keep(self.bench, self.configuration, number)? {
+                let patch = (number > 0).then_some(number);
+                let what = if number == 0 {
+                    "the base does not build"
+                } else {
+                    "it does not build"
+                };
+                return Ok(Err(Unfit::of(trouble, what, patch)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Proves that the comparison would notice a fault.
+    fn faults(&self) -> Step<()> {
+        let manifest = &self.harness.manifest;
+        let planted = manifest.faults.iter().map(|name| Variant {
+            name: name.clone(),
+            object: None,
+        });
+        let variants: Vec<_> = [self.variant(0)].into_iter().chain(planted).collect();
+        let program = step!(self.link(&variants, "bench-faults"));
+        let said = self.say(&program, &manifest.verify_faults, "faults")?;
+        let seen: BTreeSet<_> = said
+            .differing
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let missed: Vec<_> = manifest
+            .faults
+            .iter()
+            .filter(|name| !seen.contains(name.as_str()))
+            .cloned()
+            .collect();
+        if missed.is_empty() {
+            return Ok(Ok(()));
+        }
+        Ok(Err(Unfit::plain(format!(
+            "the harness does not notice planted faults: {}",
+            missed.join(", ")
+        ))))
+    }
+
+    fn program(&self) -> Step<PathBuf> {
+        let numbers = 0..=self.bench.context.subject.patches.len();
+        let variants: Vec<_> = numbers.map(|number| self.variant(number)).collect();
+        self.link(&variants, "bench")
+    }
+
+    /// Has the program compare all its variants with the base; the number of comparisons.
+    fn compare(&self, program: &std::path::Path) -> Step<u64> {
+        let context = self.bench.context;
+        let total = context.subject.patches.len() as u64 + 1;
+        context.step(
+            &self.configuration.name,
+            "comparing what they write",
+            total,
+            total,
+        );
+        let mut comparisons = 0;
+        for args in &self.harness.manifest.verify_bench {
+            let said = self.say(program, args, "compare")?;
+            let outcome = judge(Outcome::new(Name::Equality), &said);
+            if outcome.status == Status::Pass {
+                comparisons += said.checks;
+                continue;
+            }
+            let name = said.differing.first().map(|(name, _)| name.as_str());
+            let patch = name.and_then(|name| name.strip_prefix('p')?.parse().ok());
+            return Ok(Err(Unfit {
+                patch: if patch.is_some() {
+                    patch
+                } else {
+                    step!(self.blame(args))
+                },
+                reason: outcome.reason,
+                lines: outcome.lines,
+                log: Some(self.log("compare")),
+            }));
+        }
+        Ok(Ok(comparisons))
+    }
+
+    /// The first patch whose object crashes or hangs: each is run alone with the base, the base first of all.
+    fn blame(&self, args: &[String]) -> Step<Option<usize>> {
+        for number in 0..=self.bench.context.subject.patches.len() {
+            let mut suspect = self.variant(number);
+            if number == 0 {
+                "again".clone_into(&mut suspect.name);
+            }
+            let program = step!(self.link(&[self.variant(0), suspect], "bench-blame"));
+            let said = self.say(&program, args, "blame")?;
+            if judge(Outcome::new(Name::Equality), &said).status != Status::Pass {
+                return Ok(Ok((number > 0).then_some(number)));
+            }
+        }
+        Ok(Ok(None))
+    }
+
+    fn variant(&self, number: usize) -> Variant {
+        let object = flat(
+            self.bench
+                .context
+                .subject
+                .settings
+                .equality
+                .as_ref()
+                .map_or("", |it| &it.object),
+        );
+        Variant {
+            name: if number == 0 {
+                "base".to_owned()
+            } else {
+                format!("p{number}")
+            },
+            object: Some(self.bench.dir.kept(number).join(object)),
+        }
+    }
+
+    fn link(&self, variants: &[Variant], name: &str) -> Step<PathBuf> {
+        let work = work_dir(self.bench, 0, name)?;
+        let linked = self.harness.link(
+            self.bench,
+            self.configuration,
+            spec(self.bench)?,
+            variants,
+            &work,
+        )?;
+        Ok(linked.map_err(|trouble| Unfit::of(trouble, "cannot run the objects", None)))
+    }
+
+    fn say(&self, program: &std::path::Path, args: &[String], name: &str) -> Result<Said> {
+        say(
+            self.bench,
+            self.configuration,
+            program,
+            args,
+            &self.log(name),
+        )
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.bench
+            .context
+            .log(&format!("{}-bench-{name}", self.configuration.name))
+    }
+
+    /// The command that kbuild has saved.
+    fn command(&self) -> Result<Vec<String>> {
+        let saved = self
+            .bench
+            .dir
+            .objects()
+            .join(harness::saved_command(&spec(self.bench)?.object));
+        let text = fs::read_to_string(&saved)
+            .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
+        harness::words(&text)
+            .with_context(|| format!("cannot read the command in `{}`", saved.display()))
+    }
+}

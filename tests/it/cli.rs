@@ -1,0 +1,262 @@
+//! Help, completions and man pages, all from the same definitions; and how a command behaves in a pipe.
+//!
+//! Hides how the subcommands are found: the help names them.
+
+use std::io::Read;
+
+use crate::support::{AUTHOR, Sandbox, Tiny};
+
+/// The words of each subcommand, those of nested ones too, as the help lists them.
+fn commands(sandbox: &Sandbox, words: &[String]) -> Vec<Vec<String>> {
+    let help = help(sandbox, words, "--help");
+    let listed = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
+    let listed = listed.split("\n\n").next().unwrap_or_default();
+    let names = listed
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let mut found = vec![words.to_vec()];
+    for name in names
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+    {
+        let below = [words, &[name.to_owned()]].concat();
+        found.extend(commands(sandbox, &below));
+    }
+    found
+}
+
+fn help(sandbox: &Sandbox, words: &[String], flag: &str) -> String {
+    let ran = sandbox.reroll(words).arg(flag).run().expect_exit(0);
+    assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+    ran.stdout.to_string()
+}
+
+#[test]
+fn every_subcommand_and_option_is_documented_in_short_lines() {
+    let sandbox = Sandbox::new();
+    let all = commands(&sandbox, &[]);
+    for name in ["regen", "facts", "explain", "base", "completions", "man"] {
+        assert!(all.iter().any(|words| words == &[name]), "{name}: {all:?}");
+    }
+    assert!(all.iter().any(|words| words == &["base", "add"]));
+    for words in &all {
+        for flag in ["--help", "-h"] {
+            let text = help(&sandbox, words, flag);
+            let shown = format!("{words:?} {flag}");
+            assert!(text.contains("Usage: reroll"), "{shown}\n{text}");
+            let first = text.lines().next().unwrap_or_default();
+            assert!(
+                first.len() > 15 && !first.starts_with("Usage"),
+                "{shown}: what it does: {first}"
+            );
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{shown}: {line}");
+                assert!(
+                    !line.contains('\u{1b}') && !line.contains('\t'),
+                    "{shown}: {line}"
+                );
+            }
+            // An option or argument is documented on its own line, or on the next ones.
+            let lines: Vec<_> = text.lines().collect();
+            for (at, line) in lines.iter().enumerate() {
+                let entry = line.trim_start();
+                let indented = line.len() - entry.len();
+                if !(entry.starts_with('-') || entry.starts_with('<'))
+                    || !(2..8).contains(&indented)
+                {
+                    continue;
+                }
+                let same = entry
+                    .split_once("  ")
+                    .is_some_and(|(_, text)| text.trim().len() > 3);
+                let next = lines.get(at + 1).is_some_and(|line| {
+                    line.trim().len() > 3 && line.len() - line.trim_start().len() >= 10
+                });
+                assert!(same || next, "{shown}: `{entry}` is not documented");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_help_names_the_exit_codes_and_an_example() {
+    let sandbox = Sandbox::new();
+    let text = help(&sandbox, &[], "--help");
+    for word in [
+        "Exit codes",
+        "0 ",
+        "1 ",
+        "2 ",
+        "3 ",
+        "4 ",
+        "130 ",
+        "reroll regen --author",
+    ] {
+        assert!(text.contains(word), "{word}\n{text}");
+    }
+    for name in ["regen", "facts", "explain"] {
+        let text = help(&sandbox, &[name.to_owned()], "--help");
+        assert!(
+            text.contains("--json"),
+            "every reading command has it\n{text}"
+        );
+    }
+}
+
+#[test]
+fn completions_are_made_for_each_shell_and_parse() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = sandbox
+            .reroll(["completions", shell])
+            .run()
+            .expect_exit(0)
+            .stdout
+            .to_string();
+        for word in ["regen", "output-directory", "reroll"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        let file = sandbox.write(format!("completions.{shell}"), &script);
+        let is_here = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
+            .any(|dir| dir.join(shell).exists());
+        if matches!(shell, "bash" | "zsh" | "fish") && (is_here || shell == "bash") {
+            sandbox
+                .program(shell)
+                .arg("-n")
+                .arg(file)
+                .run()
+                .expect_exit(0);
+        }
+    }
+    sandbox.reroll(["completions", "sh"]).run().expect_exit(2);
+}
+
+#[test]
+fn there_is_a_man_page_for_each_subcommand() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("man")).expect("a directory");
+    sandbox.reroll(["man", "man"]).run().expect_exit(0);
+    let pages = sandbox.files("man");
+    for words in commands(&sandbox, &[]) {
+        let name = format!(
+            "{}.1",
+            [&["reroll".to_owned()][..], &words].concat().join("-")
+        );
+        let page = pages
+            .get(&name)
+            .unwrap_or_else(|| panic!("{name}: {:?}", pages.keys()));
+        assert!(
+            page.starts_with(b".ie") || page.starts_with(b".TH"),
+            "{name}: {page}"
+        );
+    }
+    sandbox.reroll(["man", "nowhere"]).run().refused(2);
+}
+
+#[test]
+fn a_closed_pipe_ends_a_command_quietly() {
+    let tiny = Tiny::new();
+    for args in [
+        &["facts"][..],
+        &["facts", "--json"],
+        &["explain"],
+        &["regen", "--author", AUTHOR, "--mbox", "-"],
+        &["regen", "--author", AUTHOR, "-n", "--json"],
+    ] {
+        let mut child = tiny.reroll(args).start();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child
+            .stderr
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut stderr)
+            .expect("text");
+        let status = child.wait().expect("it ends");
+        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+    for args in [&["completions", "bash"][..], &["--help"]] {
+        let mut child = tiny.sandbox.reroll(args).start();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child
+            .stderr
+            .take()
+            .expect("a pipe")
+            .read_to_string(&mut stderr)
+            .expect("text");
+        child.wait().expect("it ends");
+        assert!(
+            !stderr.contains("panicked") && !stderr.contains("Broken pipe"),
+            "{args:?}: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn talk_goes_to_standard_error_and_colour_where_it_is_asked_for() {
+    let tiny = Tiny::new();
+    let ran = tiny.regen().run().expect_exit(0);
+    assert!(
+        ran.stdout.is_empty() && ran.stderr.starts_with("wrote 4 mails in out"),
+        "{ran:?}"
+    );
+    assert!(
+        tiny.regen()
+            .arg("--quiet")
+            .run()
+            .expect_exit(0)
+            .stderr
+            .is_empty()
+    );
+    let error = |args: &[&str]| {
+        tiny.sandbox
+            .reroll(["facts", "--tree", "nowhere"])
+            .args(args)
+    };
+    let colour =
+        |program: crate::support::Program| program.run().expect_exit(2).stderr.contains('\u{1b}');
+    assert!(!colour(error(&[])), "no terminal");
+    assert!(colour(error(&["--color", "always"])));
+    assert!(!colour(
+        error(&["--color", "never"]).env("CLICOLOR_FORCE", "1")
+    ));
+    assert!(!colour(
+        error(&[]).env("NO_COLOR", "1").env("TERM", "xterm")
+    ));
+    assert!(
+        error(&["--quiet"])
+            .run()
+            .expect_exit(2)
+            .stderr
+            .starts_with("error: "),
+        "an error is never quiet"
+    );
+}
+
+#[test]
+fn a_run_starts_where_it_is_told_to() {
+    let tiny = Tiny::new();
+    let program = tiny
+        .sandbox
+        .reroll(["-C"])
+        .arg(tiny.sandbox.path("."))
+        .args(["regen", "--author", AUTHOR, "--tree", "tree.git"]);
+    program
+        .dir("/")
+        .run()
+        .expect_exit(0)
+        .says(&["outgoing/tiny/v1"]);
+    assert!(
+        tiny.sandbox
+            .path("outgoing/tiny/v1/v1-0000-cover-letter.patch")
+            .exists()
+    );
+    let version = tiny
+        .sandbox
+        .reroll(["--version"])
+        .run()
+        .expect_exit(0)
+        .stdout;
+    assert_eq!(version, format!("reroll {}\n", env!("CARGO_PKG_VERSION")));
+}
