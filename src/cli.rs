@@ -4,13 +4,15 @@
 
 mod base;
 mod bench;
+mod bot;
 mod check;
 mod diff;
 mod doctor;
 mod explain;
 mod facts;
-mod letters;
+pub(crate) mod letters;
 mod regen;
+mod report;
 mod select;
 
 use std::path::PathBuf;
@@ -41,7 +43,7 @@ pub struct Cli {
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Run as if started in DIR
-    #[arg(short = 'C', global = true, value_name = "DIR")]
+    #[arg(id = "run_in", short = 'C', global = true, value_name = "DIR")]
     directory: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -65,6 +67,10 @@ enum Command {
     Diff(diff::Args),
     /// Import kernels as bases, and list them
     Base(base::Args),
+    /// Regenerate series on new bases as they come, and keep what was found
+    Bot(bot::Args),
+    /// Show what the bot found as a page, or for a machine
+    Report(report::Args),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -106,6 +112,8 @@ impl Cli {
             Command::Doctor(args) => doctor::run(&args, ui),
             Command::Diff(args) => diff::run(&args, ui),
             Command::Base(args) => base::run(&args, ui),
+            Command::Bot(args) => bot::run(&args, ui),
+            Command::Report(args) => report::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
             Command::Man { pages } => man(&pages),
         }

@@ -3,6 +3,7 @@
 //! Modules stand in the order that data flows through them; `ARCHITECTURE.md` draws the flow.
 
 pub mod bench;
+pub mod bot;
 pub mod cache;
 pub mod cli;
 pub mod debian;
@@ -22,6 +23,7 @@ pub mod pattern;
 pub mod rangediff;
 pub mod recipe;
 pub mod repo;
+pub mod report;
 pub mod series;
 pub mod shape;
 pub mod syntax;

@@ -518,8 +518,19 @@ impl Repo {
         author: &Signature,
         message: &BStr,
     ) -> Result<ObjectId> {
+        self.write_merge(tree_id, parent_id.as_slice(), author, message)
+    }
+
+    /// Writes a commit with any number of parents; no ref learns of it.
+    pub fn write_merge(
+        &self,
+        tree_id: ObjectId,
+        parent_ids: &[ObjectId],
+        author: &Signature,
+        message: &BStr,
+    ) -> Result<ObjectId> {
         let mut bytes = format!("tree {tree_id}\n").into_bytes();
-        if let Some(parent_id) = parent_id {
+        for parent_id in parent_ids {
             bytes.extend_from_slice(format!("parent {parent_id}\n").as_bytes());
         }
         for role in ["author", "committer"] {
@@ -600,6 +611,30 @@ impl Repo {
         }
     }
 
+    /// The newest commit that two histories have in common; none for bases that were imported.
+    pub fn merge_base(&self, one: ObjectId, two: ObjectId) -> Result<Option<ObjectId>> {
+        match self.git.merge_base(one, two) {
+            Ok(id) => Ok(Some(id)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error).context("cannot compare two histories"),
+        }
+    }
+
+    /// The refs whose names begin with `prefix` (which ends in `/`), with what they point at, sorted by name. Names that are not
+    /// UTF-8 are left out.
+    pub fn references(&self, prefix: &str) -> Result<Vec<(String, ObjectId)>> {
+        let found = self.git.references_glob(&format!("{prefix}*"));
+        let mut refs = Vec::new();
+        for reference in found.context("cannot list the refs")? {
+            let reference = reference.context("cannot read a ref")?;
+            if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
+                refs.push((name.to_owned(), id));
+            }
+        }
+        refs.sort();
+        Ok(refs)
+    }
+
     /// Moves a ref by compare and swap: it must still be at `old` (`None`: must not exist yet).
     pub fn update_reference(
         &self,
@@ -646,6 +681,12 @@ impl Signature {
         );
         [&self.name[..], b" <", &self.email[..], when.as_bytes()].concat()
     }
+}
+
+/// Whether git takes this for the whole name of a ref.
+#[must_use]
+pub fn is_ref_name(name: &str) -> bool {
+    name.starts_with("refs/") && git2::Reference::is_valid_name(name)
 }
 
 /// The id that git gives a blob with this content.

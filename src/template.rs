@@ -97,6 +97,17 @@ impl Templates {
     }
 }
 
+/// Renders an HTML page with Tera's own tags: whatever `data` holds is escaped, for it may come from anywhere. Control characters are
+/// the caller's affair.
+pub fn page(template: &'static str, data: &impl serde::Serialize) -> Result<String> {
+    // Tera escapes by the name's suffix.
+    const NAME: &str = "page.html";
+    let mut tera = Tera::new();
+    tera.autoescape_on([".html"]);
+    tera.add_raw_template(NAME, template)?;
+    Ok(tera.render(NAME, &Context::from_serialize(data)?)?)
+}
+
 /// The filter `tabs(n=N)`: every line but the first and the empty ones moves N tabs to the right.
 #[expect(
     clippy::needless_pass_by_value,
@@ -163,6 +174,16 @@ mod tests {
 
     fn text(text: &str) -> Fact {
         Fact::Text(text.into())
+    }
+
+    #[test]
+    fn a_page_escapes_whatever_it_is_given() {
+        let data = BTreeMap::from([("x", "<script>\"'&")]);
+        let page = page("<p title=\"{{ x }}\">{% if x %}{{ x }}{% endif %}", &data).unwrap();
+        assert!(
+            !page.contains("<script>") && !page.contains("\"'"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -13,9 +13,9 @@ use crate::series::{Options, Series};
 use crate::ui::shown_text;
 
 /// How the mails look.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-pub(super) struct LetterArgs {
+pub(crate) struct LetterArgs {
     /// The version of the series [default: the recipe's]
     #[arg(short = 'v', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reroll_count: Option<u32>,
@@ -49,8 +49,17 @@ pub(super) struct LetterArgs {
 }
 
 impl LetterArgs {
+    /// What a configuration says instead of a command line.
+    pub(crate) fn of(author: Option<&str>, signoff: bool) -> Self {
+        Self {
+            author: author.map(str::to_owned),
+            signoff,
+            ..Self::default()
+        }
+    }
+
     /// The author, who has to be named.
-    pub(super) fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
+    pub(crate) fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
         let text = self.author.as_ref().or(recipe.series.author.as_ref()).ok_or_else(|| {
             Refusal::usage("nobody is named as the author of the patches")
                 .hint(format!("pass `--author 'A U Thor <author@example.org>'`, set REROLL_AUTHOR, or set `author` in {}/series.toml", recipe.origin))
@@ -59,7 +68,7 @@ impl LetterArgs {
     }
 
     /// What regenerating asks for.
-    pub(super) fn options(
+    pub(crate) fn options(
         &self,
         author: &Mailbox,
         recipe: &Recipe,
@@ -93,7 +102,7 @@ impl LetterArgs {
     }
 
     /// The cover letter and the patches as they would be sent.
-    pub(super) fn letters(
+    pub(crate) fn letters(
         &self,
         repo: &Repo,
         recipe: &Recipe,

@@ -171,7 +171,7 @@ fn read_some(from: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Resul
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

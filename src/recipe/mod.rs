@@ -25,6 +25,8 @@ pub use files::embedded;
 pub struct Recipe {
     /// Where it was read from, for a person.
     pub origin: String,
+    /// A digest of every file that was read: the same digest is the same recipe.
+    pub digest: String,
     /// The directory it was read from; `None` is this binary.
     pub directory: Option<std::path::PathBuf>,
     /// `series.toml`.

@@ -3,10 +3,12 @@
 //!
 //! Hides the keys as they are written.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use super::check;
@@ -135,16 +137,19 @@ enum Side {
 
 /// Reads and checks a whole recipe.
 pub(super) fn recipe(files: Files) -> Result<Recipe> {
-    Reader { files }.recipe()
+    let digest = RefCell::default();
+    Reader { files, digest }.recipe()
 }
 
 struct Reader {
     files: Files,
+    /// Over what was read so far.
+    digest: RefCell<Sha256>,
 }
 
 impl Reader {
     fn recipe(&self) -> Result<Recipe> {
-        let (label, text) = self.files.read("series.toml")?;
+        let (label, text) = self.read("series.toml")?;
         let file: SeriesFile = parse(&label, &text)?;
         let at = |span: std::ops::Range<usize>| place(&label, &text, span);
         let facts = file.fact.into_iter().map(|raw| FactSpec {
@@ -166,7 +171,16 @@ impl Reader {
             .iter()
             .map(|name| self.patch(name.get_ref(), &at(name.span()), &mut sources))
             .collect::<Result<Vec<_>>>()?;
+        let cover = self.read("cover.txt")?.1;
+        let templates = self.files.templates()?;
+        let performance = self.files.read_optional(record::FILE)?;
+        let recorded = performance.iter().map(|(_, text)| (record::FILE, text));
+        let named = templates.iter().map(|(name, text)| (name.as_str(), text));
+        for (name, text) in named.chain(recorded) {
+            self.learn(name, text);
+        }
         let recipe = Recipe {
+            digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
             directory: self.files.directory(),
             origin: label
                 .trim_end_matches("series.toml")
@@ -189,13 +203,26 @@ impl Reader {
             facts,
             functions,
             patches,
-            cover: self.files.read("cover.txt")?.1,
-            templates: self.files.templates()?,
-            performance: self.files.read_optional(record::FILE)?,
+            cover,
+            templates,
+            performance,
             sources,
         };
         check::consistent(&recipe)?;
         Ok(recipe)
+    }
+
+    /// A file of the series; it counts for the digest.
+    fn read(&self, path: &str) -> Result<(String, String)> {
+        let (label, text) = self.files.read(path)?;
+        self.learn(path, &text);
+        Ok((label, text))
+    }
+
+    fn learn(&self, path: &str, text: &str) {
+        let mut digest = self.digest.borrow_mut();
+        digest.update(format!("{path}\0{}\0", text.len()));
+        digest.update(text);
     }
 
     fn patch(
@@ -218,7 +245,7 @@ impl Reader {
         })?;
         inside(dir, named)?;
         let path = format!("{dir}/patch.toml");
-        let (label, text) = self.files.read(&path)?;
+        let (label, text) = self.read(&path)?;
         let file: PatchFile = parse(&label, &text)?;
         let edits = file
             .edit
@@ -228,7 +255,7 @@ impl Reader {
         sources.push((path, text));
         Ok(PatchSpec {
             name: name.to_owned(),
-            message: self.files.read(&format!("{dir}/message.txt"))?.1,
+            message: self.read(&format!("{dir}/message.txt"))?.1,
             inputs: file.inputs,
             edits,
             place: Place {

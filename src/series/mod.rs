@@ -2,6 +2,7 @@
 //!
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
+mod merged;
 mod run;
 mod survey;
 mod tree;
@@ -16,6 +17,7 @@ use crate::facts::Found;
 use crate::recipe::{Place, Recipe};
 use crate::repo::{Base, Commit, Repo, Signature};
 use crate::template::Templates;
+pub use merged::Merged;
 use run::Run;
 use survey::Survey;
 use tree::Tree;
@@ -87,11 +89,27 @@ pub fn regenerate(
     recipe: &Recipe,
     options: &Options,
 ) -> Result<Regenerated> {
+    let nothing = Merged::default();
+    regenerate_rest(repo, base, recipe, options, &nothing, &mut |_| {})
+}
+
+/// Regenerates what is left of the series where the base has its first patches; `started` hears the name of each patch as it is begun.
+pub fn regenerate_rest(
+    repo: &Repo,
+    base: &Base,
+    recipe: &Recipe,
+    options: &Options,
+    merged: &Merged,
+    started: &mut dyn FnMut(&str),
+) -> Result<Regenerated> {
     let mut tree = Tree::new(repo, base);
     survey::release(&mut tree)?;
-    if let Some(what) = survey::applied(&mut tree, recipe)? {
+    if merged.patches == 0
+        && let Some(what) = survey::applied(&mut tree, recipe)?
+    {
         return Ok(Regenerated::Applied(what));
     }
+    merged.undo(&mut tree);
     let survey = Survey::of(&mut tree, recipe)?;
     let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
         Standing::None => (None, None),
@@ -107,8 +125,13 @@ pub fn regenerate(
         performance,
     };
     let mut run = Run::new(repo, tree, writer);
+    let (there, rest) = recipe.patches.split_at(merged.patches);
+    for spec in there {
+        run.skip(spec)?;
+    }
     let mut patches: Vec<Patch> = Vec::new();
-    for spec in &recipe.patches {
+    for spec in rest {
+        started(&spec.name);
         let patch = run.patch(spec, patches.last())?;
         patches.push(patch);
     }
@@ -117,7 +140,14 @@ pub fn regenerate(
         file: format!("{}/cover.txt", recipe.origin),
         line: 1,
     };
-    let cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
+    let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
+    if !there.is_empty() {
+        cover = format!(
+            "{}\n\n{}",
+            cover.trim_end(),
+            merged.note(&mut writer, recipe)?
+        );
+    }
     Ok(Regenerated::Series(Box::new(Series {
         base: base.clone(),
         release: writer.survey.release,

@@ -25,6 +25,8 @@ pub(super) struct Run<'a> {
     landings: Vec<Landing>,
     /// The functions that the edits so far have defined.
     defined: Vec<String>,
+    /// The files that patches in the base have changed.
+    skipped: BTreeSet<String>,
 }
 
 impl<'a> Run<'a> {
@@ -36,12 +38,33 @@ impl<'a> Run<'a> {
             writer,
             landings: Vec::new(),
             defined: Vec::new(),
+            skipped: BTreeSet::new(),
         }
     }
 
     /// Where the edits landed, and the writer for what is left to write.
     pub(super) fn end(self) -> (Vec<Landing>, Writer<'a>) {
         (self.landings, self.writer)
+    }
+
+    /// Makes the edits of a patch that the base has: the next patches stand on it, but no commit is written. Whether what it made is
+    /// exactly what the base has.
+    pub(super) fn skip(&mut self, spec: &PatchSpec) -> Result<bool> {
+        let landed = self.landings.len();
+        for path in self.edits(spec)? {
+            self.skipped.insert(path);
+        }
+        self.landings.truncate(landed);
+        let base = self.writer.base;
+        for path in &self.skipped {
+            let wanted = self.repo.file(base.tree_id, path.as_str().into())?;
+            let made = self.tree.entry(path)?;
+            let made = made.map(|entry| (entry.mode, &entry.bytes));
+            if made != wanted.as_ref().map(|file| (file.mode, &file.bytes)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes the next patch, on the base or on the one before.

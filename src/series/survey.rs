@@ -59,19 +59,31 @@ pub(super) fn release(tree: &mut Tree<'_>) -> Result<String> {
     })
 }
 
-/// Whether everything that the recipe creates is there already. A part of it is a base that a person has to look at.
-pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec<String>>> {
-    let mut there = Vec::new();
-    let mut missing = Vec::new();
-    for edit in recipe
-        .patches
-        .iter()
-        .flat_map(|patch| &patch.edits)
-        .filter(|edit| edit.when.is_empty())
-    {
+/// What of a patch a base has: the files that it creates, and the functions that it defines, whatever the facts are.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    pub(super) there: Vec<String>,
+    pub(super) missing: Vec<String>,
+}
+
+/// What of each patch the base has.
+pub(super) fn presence(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<Presence>> {
+    let mut found = Vec::new();
+    for patch in &recipe.patches {
+        let mut presence = Presence::default();
+        for edit in patch.edits.iter().filter(|edit| edit.when.is_empty()) {
+            presence.look(tree, edit)?;
+        }
+        found.push(presence);
+    }
+    Ok(found)
+}
+
+impl Presence {
+    fn look(&mut self, tree: &mut Tree<'_>, edit: &EditSpec) -> Result<()> {
         if let Action::Create(_) = edit.action {
             let found = tree.entry(&edit.file)?.is_some();
-            if found { &mut there } else { &mut missing }.push(format!("`{}`", edit.file));
+            self.add(found, format!("`{}`", edit.file));
         }
         for name in &edit.defines {
             let mentioned = tree
@@ -86,9 +98,26 @@ pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec
                 .map(|source| source.functions_named(name))
                 .transpose()?;
             let found = functions.is_some_and(|functions| !functions.is_empty());
-            if found { &mut there } else { &mut missing }
-                .push(format!("`{name}()` in `{}`", edit.file));
+            self.add(found, format!("`{name}()` in `{}`", edit.file));
         }
+        Ok(())
+    }
+
+    fn add(&mut self, found: bool, what: String) {
+        if found {
+            self.there.push(what);
+        } else {
+            self.missing.push(what);
+        }
+    }
+}
+
+/// Whether everything that the recipe creates is there already. A part of it is a base that a person has to look at.
+pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec<String>>> {
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for presence in presence(tree, recipe)? {
+        there.extend(presence.there);
+        missing.extend(presence.missing);
     }
     if there.is_empty() {
         return Ok(None);

@@ -49,6 +49,16 @@ impl<'a> Tree<'a> {
         Ok(self.files.get_mut(path).and_then(Option::as_mut))
     }
 
+    /// Takes a file for what it was, or was not, before the base got something.
+    pub(super) fn put_back(&mut self, path: &str, file: Option<&File>) {
+        let entry = file.map(|File { mode, bytes }| Entry {
+            mode: *mode,
+            bytes: bytes.clone(),
+            source: None,
+        });
+        self.files.insert(path.to_owned(), entry);
+    }
+
     pub(super) fn write(&mut self, path: &str, mode: u32, bytes: Vec<u8>, source: Option<Source>) {
         self.files.insert(
             path.to_owned(),

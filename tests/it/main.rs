@@ -2,6 +2,7 @@
 
 mod bases;
 mod bench;
+mod bot;
 mod cases;
 mod cli;
 mod diff;
@@ -13,5 +14,6 @@ mod mail;
 mod oracle;
 mod rangediff;
 mod recipe;
+mod report;
 mod scratch;
 mod support;

@@ -1,0 +1,602 @@
+//! Keeps series alive: looks for new bases, regenerates each series on each, and records what came of it.
+//!
+//! Hides the order of things, so that a run which is killed, or two at once, end where one undisturbed run does: what is done is known by a
+//! key, each result is written whole by one compare and swap of a ref, and it depends on nothing but what was recorded before it.
+
+mod compare;
+pub mod config;
+mod judge;
+pub mod plan;
+mod publish;
+pub mod record;
+pub mod state;
+mod upstream;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::error::{Exit, Refusal, exit_of};
+use crate::exec::check_interrupted;
+use crate::gate::settings::Settings;
+use crate::recipe::{self, Recipe};
+use crate::repo::Repo;
+use crate::ui::{Ui, shown_text};
+use config::{Config, Retry};
+pub use judge::Checks;
+use judge::{Earlier, Judge};
+use plan::{Cell, Found};
+use publish::Published;
+use record::{GateRecord, Record, Verdict};
+use state::{Branch, Kept, State, branch_ref, wanted_tip};
+use watch::Watched;
+
+/// How often cells are looked at again because another bot was at work.
+const MOST_ROUNDS: usize = 5;
+/// Lines of details that are told about one patch.
+const TOLD: usize = 12;
+
+/// A bot with its repository and recipes.
+pub struct Bot {
+    config: Config,
+    repo: Repo,
+    series: Vec<(Recipe, Settings)>,
+}
+
+/// What a run found to tell.
+#[derive(Debug, Default)]
+struct Run {
+    /// Errors of the surroundings.
+    troubles: Vec<anyhow::Error>,
+    /// Branches that somebody else has moved.
+    edited: BTreeSet<String>,
+}
+
+/// A cell's outcomes that were found elsewhere, by series and base.
+type Elsewhere = BTreeMap<(String, String), Vec<GateRecord>>;
+
+impl Bot {
+    /// Opens the repository, which is made where there is none, and reads the recipes.
+    pub fn open(config: Config) -> Result<Self> {
+        let path = config.repository_path();
+        let repo = if path.exists() {
+            Repo::open(&path)?
+        } else {
+            new_repository(&path)?
+        };
+        let mut series = Vec::new();
+        for name in &config.series {
+            let recipe = recipe::load(name, &config.dir)?;
+            let settings = settings(&recipe)?;
+            if series
+                .iter()
+                .any(|(known, _): &(Recipe, _)| known.series.name == recipe.series.name)
+            {
+                return Err(Refusal::usage(format!(
+                    "two series are called `{}`",
+                    recipe.series.name
+                ))
+                .hint("give each a `name` of its own in its `series.toml`")
+                .into());
+            }
+            series.push((recipe, settings));
+        }
+        Ok(Self {
+            config,
+            repo,
+            series,
+        })
+    }
+
+    /// The state in the repository.
+    #[must_use]
+    pub fn state(&self) -> State<'_> {
+        State::new(&self.repo, &self.config.namespace)
+    }
+
+    /// Does what is to be done, and tells what changed. `recreate` names results (`SERIES/BASE`) whose branches may be overwritten.
+    pub fn run(&self, recreate: &[String], ui: Ui) -> Result<Exit> {
+        self.run_with(recreate, None, ui)
+    }
+
+    fn run_with(&self, recreate: &[String], elsewhere: Option<&Elsewhere>, ui: Ui) -> Result<Exit> {
+        let mut run = Run::default();
+        for _ in 0..MOST_ROUNDS {
+            run = Run::default();
+            if !self.round(&mut run, recreate, elsewhere, ui)? {
+                break;
+            }
+        }
+        for name in &run.edited {
+            ui.warning(&format!(
+                "the branch of {} was moved by somebody else, and is left alone",
+                shown_text(name.as_bytes())
+            ));
+        }
+        if !run.edited.is_empty() {
+            ui.hint("`--recreate SERIES/BASE` overwrites it; what is there now is kept below `refs/reroll/replaced`");
+        }
+        let mut exit = Exit::Done;
+        for error in &run.troubles {
+            ui.error(error);
+            exit = if exit_of(error) == Exit::Bug {
+                Exit::Bug
+            } else {
+                Exit::Tool
+            };
+        }
+        Ok(exit)
+    }
+
+    /// One time through all cells. `true`: another bot has pushed meanwhile, and it is to be done again.
+    fn round(
+        &self,
+        run: &mut Run,
+        recreate: &[String],
+        elsewhere: Option<&Elsewhere>,
+        ui: Ui,
+    ) -> Result<bool> {
+        let state = self.state();
+        let remote = self
+            .config
+            .push
+            .as_ref()
+            .map(|push| self.config.remote(push));
+        let published = match &remote {
+            Some(remote) => {
+                run.attempt(self.config.retry, ui, || Published::take(&state, remote))?
+            }
+            None => None,
+        };
+        let bases = self.bases(run, None, ui)?;
+        for (recipe, settings) in &self.series {
+            let judge = self.judge(recipe, settings);
+            let mut neighbour: Option<Record> = None;
+            for watched in &bases {
+                check_interrupted()?;
+                let name = (recipe.series.name.clone(), watched.base.rev.clone());
+                let checks = match elsewhere {
+                    Some(known) => known.get(&name).map(|gates| Checks::Known(gates.clone())),
+                    None => Some(Checks::All),
+                };
+                let kept = run.attempt(self.config.retry, ui, || {
+                    self.cell(&judge, watched, neighbour.as_ref(), checks.as_ref(), ui)
+                })?;
+                let Some(kept) = kept.flatten() else {
+                    continue;
+                };
+                self.mend_branch(run, &kept, recreate)?;
+                if kept.record.tip.is_some() && kept.record.recipe == recipe.digest {
+                    neighbour = Some(kept.record);
+                }
+            }
+        }
+        let Some(published) = published else {
+            return Ok(false);
+        };
+        let pushed = run.attempt(self.config.retry, ui, || published.push(&state, recreate))?;
+        let pushed = pushed.unwrap_or_default();
+        run.edited.extend(pushed.edited);
+        Ok(pushed.stale > 0)
+    }
+
+    fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Judge<'a> {
+        Judge {
+            repo: &self.repo,
+            config: &self.config,
+            recipe,
+            settings,
+        }
+    }
+
+    /// All bases that are watched, oldest version first.
+    fn bases(&self, run: &mut Run, only: Option<&str>, ui: Ui) -> Result<Vec<Watched>> {
+        let state = self.state();
+        let mut bases: Vec<Watched> = Vec::new();
+        for watch in &self.config.watch {
+            let found = run.attempt(self.config.retry, ui, || {
+                watch::bases(&self.config, &state, watch, only, ui)
+            })?;
+            for watched in found.unwrap_or_default() {
+                let name = &watched.base.rev;
+                let same = bases.iter().find(|known| known.base.rev == *name);
+                match same {
+                    None => bases.push(watched),
+                    Some(known) if known.base.commit_id == watched.base.commit_id => {}
+                    Some(_) => ui.warning(&format!(
+                        "two watches have a base `{}`; that of `{}` is left out",
+                        shown_text(name.as_bytes()),
+                        watch.name
+                    )),
+                }
+            }
+        }
+        watch::sort(&mut bases);
+        Ok(bases)
+    }
+
+    /// The record of one cell: that which is there, or a new one where there is something new. Without `checks` nothing new is made.
+    fn cell(
+        &self,
+        judge: &Judge<'_>,
+        watched: &Watched,
+        neighbour: Option<&Record>,
+        checks: Option<&Checks>,
+        ui: Ui,
+    ) -> Result<Option<Kept>> {
+        let state = self.state();
+        let key = judge.key(&watched.base)?;
+        let (series, base) = (&judge.recipe.series.name, &watched.base.rev);
+        for _ in 0..MOST_ROUNDS {
+            let own = state.get(series, base)?;
+            let is_done = own.as_ref().is_some_and(|own| own.record.key == key);
+            let Some(checks) = checks.filter(|_| !is_done) else {
+                return Ok(own);
+            };
+            let earlier = Earlier {
+                own: own.as_ref(),
+                neighbour,
+            };
+            let record = judge.judge(watched, &earlier, checks)?;
+            let id = state.write(&record)?;
+            let name = state.record_ref(series, base);
+            if state.swap(&name, own.as_ref().map(|own| own.id), id)? {
+                let before = own.as_ref().map(|own| &own.record).or(neighbour);
+                tell(&record, before, ui)?;
+                return Ok(Some(Kept { id, record }));
+            }
+        }
+        Err(Refusal::tool(format!(
+            "the record of {series} on {} does not stay where it is",
+            shown_text(base.as_bytes())
+        ))
+        .hint("bots with different recipes or configurations need a `namespace` each")
+        .into())
+    }
+
+    /// Brings the branch of a result to where its record says, unless somebody else has moved it.
+    fn mend_branch(&self, run: &mut Run, kept: &Kept, recreate: &[String]) -> Result<()> {
+        let state = self.state();
+        let record = &kept.record;
+        let name = format!("{}/{}", record.series, record.base.name);
+        let branch = branch_ref(record);
+        for _ in 0..MOST_ROUNDS {
+            let (old, tip) = match (state.branch(kept)?, wanted_tip(record)?) {
+                (Branch::Behind(old), Some(tip)) => (old, tip),
+                (Branch::Edited(old), Some(tip)) if recreate.contains(&name) => {
+                    let keep = state.replaced_ref(record, old);
+                    if self.repo.reference(&keep)?.is_none() {
+                        state.swap(&keep, None, old)?;
+                    }
+                    (Some(old), tip)
+                }
+                (Branch::Edited(_), _) => {
+                    run.edited.insert(name);
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            };
+            if state.swap(&branch, old, tip)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// All records, and how their branches are.
+    pub fn status(&self) -> Result<Vec<(Kept, Branch)>> {
+        let state = self.state();
+        let records = state.all()?.into_iter();
+        records
+            .map(|kept| {
+                let branch = state.branch(&kept)?;
+                Ok((kept, branch))
+            })
+            .collect()
+    }
+
+    /// The cells that are to be run, or with `all` all there are.
+    pub fn plan(&self, all: bool, ui: Ui) -> Result<Vec<Cell>> {
+        let mut run = Run::default();
+        let state = self.state();
+        if let Some(push) = &self.config.push {
+            let remote = self.config.remote(push);
+            run.attempt(self.config.retry, ui, || Published::take(&state, &remote))?;
+        }
+        let bases = self.bases(&mut run, None, ui)?;
+        if let Some(trouble) = run.troubles.pop() {
+            return Err(trouble);
+        }
+        let mut cells = Vec::new();
+        for (recipe, settings) in &self.series {
+            let judge = self.judge(recipe, settings);
+            let series = &recipe.series.name;
+            for watched in &bases {
+                let own = state.get(series, &watched.base.rev)?;
+                let key = judge.key(&watched.base)?;
+                if all || own.is_none_or(|own| own.record.key != key) {
+                    cells.extend(plan::cells(
+                        &self.config,
+                        settings,
+                        series,
+                        &watched.base.rev,
+                    ));
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Runs one cell, and writes no ref for it.
+    pub fn run_cell(&self, id: &str, ui: Ui) -> Result<Found> {
+        let cells = self.plan(true, ui)?;
+        let cell = plan::find(&cells, id)?;
+        let mut run = Run::default();
+        let bases = self.bases(&mut run, Some(&cell.base), ui)?;
+        let watched = bases.first().context("the base of a cell is there")?;
+        let (recipe, settings) = self
+            .series
+            .iter()
+            .find(|(recipe, _)| recipe.series.name == cell.series)
+            .context("the series of a cell is there")?;
+        let judge = self.judge(recipe, settings);
+        let own = self.state().get(&cell.series, &cell.base)?;
+        let earlier = Earlier {
+            own: own.as_ref(),
+            neighbour: None,
+        };
+        let checks = cell.checks(&self.config);
+        let record = run.attempt(self.config.retry, ui, || {
+            judge.judge(watched, &earlier, &checks)
+        })?;
+        match (record, run.troubles.pop()) {
+            (Some(record), _) => Ok(Found {
+                id: id.to_owned(),
+                record,
+            }),
+            (None, trouble) => Err(trouble.context("a cell that failed says why")?),
+        }
+    }
+
+    /// Folds what cells found into the records. A series on a base of which a cell is missing is left for the next plan.
+    pub fn merge(&self, found: &[Found], ui: Ui) -> Result<Exit> {
+        let mut elsewhere = Elsewhere::new();
+        let mut missing = Vec::new();
+        for (recipe, settings) in &self.series {
+            let series = &recipe.series.name;
+            let bases: BTreeSet<_> = found
+                .iter()
+                .filter(|it| it.record.series == *series)
+                .map(|it| &it.record.base.name)
+                .collect();
+            for base in bases {
+                let mut gates = Vec::new();
+                let mut keys = BTreeSet::new();
+                for cell in plan::cells(&self.config, settings, series, base) {
+                    let Some(found) = found.iter().find(|it| it.id == cell.id()) else {
+                        missing.push(cell.id());
+                        continue;
+                    };
+                    keys.insert(&found.record.key);
+                    gates.extend(found.record.gates.iter().cloned());
+                }
+                if keys.len() > 1 {
+                    missing.push(format!(
+                        "{series}/{base}: its cells saw different bases or recipes"
+                    ));
+                }
+                gates.sort_by_key(GateRecord::place);
+                elsewhere.insert((series.clone(), base.clone()), gates);
+            }
+        }
+        for id in &missing {
+            let broken = |(series, base): &(String, String)| {
+                id.starts_with(&format!(
+                    "{}/{}/",
+                    state::encode(series),
+                    state::encode(base)
+                )) || id.starts_with(&format!("{series}/{base}:"))
+            };
+            elsewhere.retain(|name, _| !broken(name));
+        }
+        let exit = self.run_with(&[], Some(&elsewhere), ui)?;
+        if missing.is_empty() {
+            return Ok(exit);
+        }
+        Err(
+            Refusal::tool(format!("{} cells have left nothing", missing.len()))
+                .details(missing)
+                .hint("their logs tell why; the next plan has them again")
+                .into(),
+        )
+    }
+}
+
+impl Run {
+    /// Tries something a bounded number of times, where it is the surroundings that fail. What still fails then is noted, and is `None`.
+    fn attempt<T>(
+        &mut self,
+        retry: Retry,
+        ui: Ui,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut pause = Duration::from_secs_f64(retry.seconds);
+        for left in (0..retry.tries).rev() {
+            let error = match work() {
+                Ok(value) => return Ok(Some(value)),
+                Err(error) => error,
+            };
+            check_interrupted()?;
+            if !is_surroundings(&error) {
+                return Err(error);
+            }
+            if left == 0 {
+                self.troubles.push(error);
+                break;
+            }
+            ui.status(&format!(
+                "{error:#}; trying again in {:.0} s",
+                pause.as_secs_f64()
+            ));
+            wait(pause)?;
+            pause *= 2;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether this says nothing about a base or a recipe: a tool, the network, the disk.
+fn is_surroundings(error: &anyhow::Error) -> bool {
+    match exit_of(error) {
+        Exit::Tool => true,
+        Exit::Bug => error.chain().any(<dyn std::error::Error>::is::<io::Error>),
+        _ => false,
+    }
+}
+
+/// Sleeps, unless the user stops it.
+pub fn wait(pause: Duration) -> Result<()> {
+    const SLICE: Duration = Duration::from_millis(50);
+    let since = Instant::now();
+    while since.elapsed() < pause {
+        check_interrupted()?;
+        std::thread::sleep(SLICE.min(pause));
+    }
+    Ok(())
+}
+
+/// A new bare repository, which appears whole or not at all.
+fn new_repository(path: &Path) -> Result<Repo> {
+    let not_made = || {
+        Refusal::tool(format!("cannot make the repository `{}`", path.display()))
+            .hint("check the permissions and the free space of its directory, which must exist")
+    };
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let aside = tempfile::Builder::new()
+        .prefix(".reroll-new-")
+        .tempdir_in(parent.unwrap_or(Path::new(".")));
+    let aside = aside.with_context(not_made)?;
+    let new = aside.path().join("new");
+    drop(Repo::init_bare(&new)?);
+    match std::fs::rename(&new, path) {
+        Err(error) if !path.exists() => Err(error).with_context(not_made),
+        // Where it is there by now another bot has made it.
+        _ => Repo::open(path),
+    }
+}
+
+fn settings(recipe: &Recipe) -> Result<Settings> {
+    let Some(table) = recipe.series.check.clone() else {
+        return Ok(Settings::default());
+    };
+    let settings: Settings = table.try_into().with_context(|| {
+        Refusal::usage(format!(
+            "`[check]` in {}/series.toml is wrong",
+            recipe.origin
+        ))
+    })?;
+    settings.validate()?;
+    Ok(settings)
+}
+
+/// Tells of a new record, if it is not what a person knows already.
+fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
+    let state = record.state();
+    let was = before.map(Record::state);
+    if was.as_ref() == Some(&state) {
+        return Ok(());
+    }
+    let was = was.map_or(String::new(), |was| format!(" (was {was})"));
+    let mut text = format!("{} on {}: {state}{was}\n", record.series, record.base.name);
+    for patch in record
+        .patches
+        .iter()
+        .filter(|patch| patch.verdict > Verdict::Clean)
+    {
+        text.push_str(&format!(
+            "  {}: {}: {}\n",
+            patch.name,
+            patch.verdict.as_str(),
+            patch.reason
+        ));
+        for line in patch.details.iter().take(TOLD) {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    if let Some(conflict) = &record.conflict {
+        for line in conflict.details.iter().take(TOLD) {
+            text.push_str(&format!("  {line}\n"));
+        }
+        for suspect in &conflict.suspects {
+            text.push_str(&format!(
+                "  changed by {}: {}\n",
+                suspect.shown(),
+                suspect.what
+            ));
+        }
+        text.push_str(&format!("  hint: {}\n", conflict.hint));
+    }
+    for gate in record
+        .gates
+        .iter()
+        .filter(|gate| gate.status >= crate::gate::Status::Fail)
+    {
+        text.push_str(&format!("  {}: {}\n", gate.title(), gate.reason));
+        for line in gate.lines.iter().take(TOLD) {
+            text.push_str(&format!("    {line}\n"));
+        }
+    }
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| shown_text(line.as_bytes()))
+        .collect();
+    ui.text(&(lines.join("\n") + "\n"))
+        .context("cannot write to standard output")
+}
+
+/// What results are sorted by: the base's version, its time, its name.
+#[must_use]
+pub fn sort_key(record: &Record) -> impl Ord + use<> {
+    let base = &record.base;
+    (watch::version(&base.release), base.time, base.name.clone())
+}
+
+/// Reads the files that cells have left in a directory.
+pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
+    let unreadable = || {
+        Refusal::usage(format!("cannot read `{}`", dir.display()))
+            .hint("name the directory that the cells' files were gathered in")
+    };
+    let mut paths = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).with_context(unreadable)? {
+            let entry = entry.with_context(unreadable)?;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                _ if entry.path().extension().is_some_and(|end| end == "json") => {
+                    paths.push(entry.path());
+                }
+                _ => {}
+            }
+        }
+    }
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        let bytes = std::fs::read(path).with_context(unreadable)?;
+        serde_json::from_slice(&bytes).with_context(|| {
+            Refusal::usage(format!(
+                "`{}` is nothing that a cell has left",
+                path.display()
+            ))
+            .hint("gather the files of `reroll bot cell` alone")
+        })
+    };
+    paths.iter().map(read).collect()
+}

@@ -1,0 +1,166 @@
+//! The matrix for a CI engine: which cells there are to run, each on a machine of its own.
+//!
+//! Hides how the engines want to be told. A cell is a series on a base with a part of its gates: the quick ones, or the builds of one
+//! configuration. (The patches of one configuration are built one after another in one directory: apart, each would build all before it.)
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::config::Config;
+use super::judge::Checks;
+use super::record::Record;
+use super::state::encode;
+use crate::error::Refusal;
+use crate::gate::Name;
+use crate::gate::settings::Settings;
+use crate::ui::shown_text;
+
+/// A CI engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// A value for GitHub Actions' `strategy.matrix`.
+    Github,
+    /// A child pipeline of GitLab.
+    Gitlab,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The series, as its recipe calls it.
+    pub series: String,
+    /// The base's name.
+    pub base: String,
+    /// The configuration whose builds it runs; none: the quick gates.
+    pub configuration: Option<String>,
+}
+
+/// What a cell found out.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// The cell's id.
+    pub id: String,
+    /// The record, with the outcomes of this cell's gates only.
+    pub record: Record,
+}
+
+/// The gates that need builds.
+const BUILDS: [Name; 3] = [Name::Build, Name::Section, Name::Equality];
+
+/// The cells of a series on a base.
+#[must_use]
+pub fn cells(config: &Config, settings: &Settings, series: &str, base: &str) -> Vec<Cell> {
+    let cell = |configuration| Cell {
+        series: series.to_owned(),
+        base: base.to_owned(),
+        configuration,
+    };
+    let mut cells = vec![cell(None)];
+    if config.gates.iter().any(|gate| BUILDS.contains(gate)) {
+        let names = settings
+            .configuration
+            .iter()
+            .map(|it| Some(it.name.clone()));
+        cells.extend(names.map(cell));
+    }
+    cells
+}
+
+impl Cell {
+    /// Its id: safe in a shell, in YAML and as a path.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let part = match &self.configuration {
+            Some(name) => format!("build/{}", encode(name)),
+            None => "quick".to_owned(),
+        };
+        format!("{}/{}/{part}", encode(&self.series), encode(&self.base))
+    }
+
+    /// The gates that it runs.
+    #[must_use]
+    pub fn checks(&self, config: &Config) -> Checks {
+        let is_build = |gate: &&Name| BUILDS.contains(gate) == self.configuration.is_some();
+        let gates = config.gates.iter().filter(is_build).copied().collect();
+        Checks::Some(gates, self.configuration.clone())
+    }
+
+    /// The name of the file that it leaves.
+    fn file(&self) -> String {
+        format!("{}.json", self.id().replace('/', "--"))
+    }
+}
+
+/// The cell of an id, among those there are.
+pub fn find<'a>(cells: &'a [Cell], id: &str) -> Result<&'a Cell> {
+    let found = cells.iter().find(|cell| cell.id() == id);
+    found.ok_or_else(|| {
+        Refusal::usage(format!("there is no cell `{}`", shown_text(id.as_bytes())))
+            .hint("`reroll bot plan` lists the cells; a base that is gone has none")
+            .into()
+    })
+}
+
+/// The matrix as the engine wants it.
+pub fn matrix(cells: &[Cell], format: Format, config: &str) -> Result<Vec<u8>> {
+    let (value, pretty) = match format {
+        Format::Github => (github(cells), false),
+        Format::Gitlab => (gitlab(cells, config), true),
+    };
+    let bytes = if pretty {
+        serde_json::to_vec_pretty(&value)
+    } else {
+        serde_json::to_vec(&value)
+    };
+    let mut bytes = bytes.context("a matrix is always JSON")?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn github(cells: &[Cell]) -> Value {
+    let include = cells
+        .iter()
+        .map(|cell| json!({ "id": cell.id(), "file": cell.file() }));
+    json!({ "include": include.collect::<Vec<_>>() })
+}
+
+/// JSON is YAML.
+fn gitlab(cells: &[Cell], config: &str) -> Value {
+    let mut jobs = serde_json::Map::new();
+    jobs.insert("stages".to_owned(), json!(["cells", "merge"]));
+    if cells.is_empty() {
+        // A pipeline without a job is an error there.
+        jobs.insert(
+            "nothing new".to_owned(),
+            json!({ "stage": "cells", "script": ["echo nothing new"] }),
+        );
+        return Value::Object(jobs);
+    }
+    jobs.insert("default".to_owned(), json!({ "retry": { "max": 2, "when": ["runner_system_failure", "stuck_or_timeout_failure"] } }));
+    jobs.insert("variables".to_owned(), json!({ "BOT_CONFIG": config }));
+    for cell in cells {
+        let script = "reroll bot cell --config \"$BOT_CONFIG\" --output \"cells/$FILE\" \"$CELL\"";
+        let job = json!({
+            "stage": "cells",
+            "variables": { "CELL": cell.id(), "FILE": cell.file() },
+            "script": ["mkdir -p cells", script],
+            "artifacts": { "paths": ["cells/"] },
+        });
+        jobs.insert(cell.id(), job);
+    }
+    let merge = json!({
+        "stage": "merge",
+        "when": "always",
+        "resource_group": "reroll",
+        "script": [
+            "mkdir -p cells public",
+            "reroll report merge --config \"$BOT_CONFIG\" cells",
+            "reroll report --config \"$BOT_CONFIG\" -o public/index.html --junit reroll.xml --markdown reroll.md",
+        ],
+        "artifacts": { "when": "always", "paths": ["public/", "reroll.md"], "reports": { "junit": "reroll.xml" } },
+    });
+    jobs.insert("merge".to_owned(), merge);
+    Value::Object(jobs)
+}

@@ -1,0 +1,406 @@
+//! Looks in a base's history for patches that got in, and for the commits that changed a function.
+//!
+//! Hides git's log and patch-ids. Every look is bounded; where two bases have no history in common there is nothing to be found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Result;
+use bstr::{BString, ByteSlice};
+
+use super::compare::Version;
+use super::record::Suspect;
+use crate::error::{Exit, exit_of};
+use crate::exec::Task;
+use crate::recipe::{Action, Recipe, Spot, Target};
+use crate::repo::{ObjectId, Repo};
+
+/// What the history has of a patch.
+#[derive(Debug, Clone)]
+pub(super) struct Match {
+    /// The commit.
+    pub(super) commit: Suspect,
+    /// Whether its patch-id is the same; if not, its subject is, and most of its lines.
+    pub(super) exact: bool,
+}
+
+/// Commits that are looked at.
+const MOST_COMMITS: usize = 2000;
+/// Commits that are named for one function.
+const MOST_SUSPECTS: usize = 3;
+/// Functions that are asked about.
+const MOST_FUNCTIONS: usize = 4;
+/// How long git may search.
+const SEARCH: Duration = Duration::from_mins(2);
+/// Digits of an id in a sentence.
+const DIGITS: usize = 12;
+
+/// A stretch of history: what `base` has, and an older base has not.
+pub(super) struct History<'a> {
+    repo: &'a Repo,
+    range: String,
+}
+
+/// The commits of a stretch of history, newest first.
+pub(super) struct Commits(Vec<Upstream>);
+
+/// A commit of the history as `git log -p` shows it.
+struct Upstream {
+    suspect: Suspect,
+    message: BString,
+    diff: Vec<u8>,
+}
+
+impl<'a> History<'a> {
+    /// The history between two bases; `None` where they have nothing in common.
+    pub(super) fn between(
+        repo: &'a Repo,
+        before: ObjectId,
+        base: ObjectId,
+    ) -> Result<Option<Self>> {
+        let common = repo.merge_base(before, base)?;
+        Ok(common.filter(|common| *common != base).map(|common| Self {
+            repo,
+            range: format!("{common}..{base}"),
+        }))
+    }
+
+    fn git(&self, args: &[&str]) -> Result<Vec<u8>> {
+        let task = Task::git()
+            .arg("--literal-pathspecs")
+            .arg("--git-dir")
+            .arg(self.repo.path());
+        let task = task.args([
+            "-c",
+            "core.quotePath=true",
+            "-c",
+            "log.showSignature=false",
+            "-c",
+            "diff.noprefix=false",
+        ]);
+        task.args(args).timeout(SEARCH).output()
+    }
+
+    /// The commits that touch a recipe's files; to be had once.
+    pub(super) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
+        let files: BTreeSet<_> = recipe
+            .patches
+            .iter()
+            .flat_map(|patch| &patch.edits)
+            .map(|edit| edit.file.clone())
+            .collect();
+        Ok(Commits(
+            self.commits(&files.into_iter().collect::<Vec<_>>())?,
+        ))
+    }
+
+    /// The commits that touch these files, newest first, with all that they change.
+    fn commits(&self, paths: &[String]) -> Result<Vec<Upstream>> {
+        let most = format!("-{MOST_COMMITS}");
+        let mut args = vec![
+            "log",
+            &most,
+            "--no-merges",
+            "-p",
+            "--full-diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-renames",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--format=%x00%H%x00%s%x00%B%x00",
+            &self.range,
+            "--",
+        ];
+        args.extend(paths.iter().map(String::as_str));
+        let log = self.git(&args)?;
+        let mut commits = Vec::new();
+        let mut parts = log.split_str("\0").skip(1);
+        while let (Some(id), Some(subject), Some(message), Some(diff)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        {
+            commits.push(Upstream {
+                suspect: Suspect {
+                    commit: id.to_str_lossy().into_owned(),
+                    subject: subject.to_str_lossy().into_owned(),
+                    what: String::new(),
+                },
+                message: message.into(),
+                diff: diff.trim_start().to_vec(),
+            });
+        }
+        Ok(commits)
+    }
+
+    /// The commits that changed the functions which `text` speaks of, newest first.
+    pub(super) fn suspects(&self, recipe: &Recipe, text: &str) -> Result<Vec<Suspect>> {
+        let mut suspects: Vec<Suspect> = Vec::new();
+        let named = functions(recipe).into_iter().filter(|(_, name)| {
+            text.contains(&format!("{name}(")) || text.contains(&format!("`{name}`"))
+        });
+        for (file, name) in named.take(MOST_FUNCTIONS) {
+            for suspect in self.changed(&file, &name)? {
+                if !suspects.iter().any(|known| known.commit == suspect.commit) {
+                    suspects.push(suspect);
+                }
+            }
+        }
+        Ok(suspects)
+    }
+
+    /// The commits that changed one function; where the base has it no more, those that mention it.
+    fn changed(&self, file: &str, name: &str) -> Result<Vec<Suspect>> {
+        let most = format!("-{MOST_SUSPECTS}");
+        let place = format!("-L:{name}:{file}");
+        let word = format!("-G\\<{name}\\>");
+        let lines = [
+            "log",
+            "-s",
+            &most,
+            "--no-merges",
+            "--format=%H %s",
+            &place,
+            &self.range,
+        ];
+        let mentions = [
+            "log",
+            "-s",
+            &most,
+            "--no-merges",
+            "--format=%H %s",
+            &word,
+            &self.range,
+            "--",
+            file,
+        ];
+        // Git fails where the base has the function no more.
+        let log = match self.git(&lines) {
+            Err(error) if exit_of(&error) != Exit::Interrupted => self.git(&mentions)?,
+            other => other?,
+        };
+        let lines = log.lines().filter_map(|line| line.split_once_str(" "));
+        Ok(lines
+            .map(|(id, subject)| Suspect {
+                commit: id.to_str_lossy().into_owned(),
+                subject: subject.to_str_lossy().into_owned(),
+                what: format!("{file}: {name}()"),
+            })
+            .collect())
+    }
+}
+
+impl Commits {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// For each patch (made on the older base) the commit that has it, or something like it.
+    pub(super) fn find(&self, patches: &[Version]) -> Result<Vec<Option<Match>>> {
+        let reverted: BTreeSet<String> =
+            self.0.iter().flat_map(|it| reverts(&it.message)).collect();
+        let by_id = self.patch_ids(patches)?;
+        let mut found = Vec::new();
+        for (place, patch) in patches.iter().enumerate() {
+            let exact = by_id
+                .iter()
+                .find(|(known, _)| *known == place)
+                .map(|(_, commit)| *commit);
+            let alike = || {
+                self.0.iter().position(|it| {
+                    it.suspect.subject.as_bytes() == patch.subject.as_bytes()
+                        && is_alike(&it.diff, &patch.diff)
+                })
+            };
+            let commit = exact.or_else(alike).map(|commit| &self.0[commit].suspect);
+            let commit = commit.filter(|commit| !reverted.contains(&commit.commit));
+            found.push(commit.map(|commit| Match {
+                commit: commit.clone(),
+                exact: exact.is_some(),
+            }));
+        }
+        Ok(found)
+    }
+
+    /// The pairs of a patch and a commit that have the same patch-id. Only commits that change a line of a patch's are asked about.
+    fn patch_ids(&self, patches: &[Version]) -> Result<Vec<(usize, usize)>> {
+        let lines: BTreeSet<Vec<u8>> = patches
+            .iter()
+            .flat_map(|patch| bare_lines(&patch.diff))
+            .collect();
+        let likely = |it: &&Upstream| bare_lines(&it.diff).any(|line| lines.contains(&line));
+        let likely: Vec<_> = self.0.iter().filter(likely).collect();
+        if likely.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<_> = (0..patches.len())
+            .map(|place| format!("{place:040}"))
+            .collect();
+        let mine = names
+            .iter()
+            .map(String::as_str)
+            .zip(patches.iter().map(|patch| &patch.diff));
+        let theirs = likely
+            .iter()
+            .map(|it| (it.suspect.commit.as_str(), &it.diff));
+        let ids = patch_ids(&mine.chain(theirs).collect::<Vec<_>>())?;
+        let (mine, theirs): (Vec<_>, Vec<_>) =
+            ids.iter().partition(|(_, commit)| names.contains(commit));
+        let mut pairs = Vec::new();
+        for (id, name) in mine {
+            let commit = theirs
+                .iter()
+                .find(|(other, _)| other == id)
+                .map(|(_, commit)| commit);
+            let commit =
+                commit.and_then(|commit| self.0.iter().position(|it| it.suspect.commit == *commit));
+            let place = names.iter().position(|known| known == name);
+            pairs.extend(place.zip(commit));
+        }
+        Ok(pairs)
+    }
+}
+
+impl Suspect {
+    /// `123456789abc ("subject")`, as the kernel's people name commits.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let id = self.commit.get(..DIGITS).unwrap_or(&self.commit);
+        format!("{id} (\"{}\")", self.subject)
+    }
+}
+
+/// The functions that a recipe is about, with their files.
+fn functions(recipe: &Recipe) -> Vec<(String, String)> {
+    let mut found = BTreeSet::new();
+    for spec in &recipe.functions {
+        found.insert((spec.file.clone(), spec.name.clone()));
+    }
+    for edit in recipe.patches.iter().flat_map(|patch| &patch.edits) {
+        let target = match &edit.action {
+            Action::Insert(Spot::Before(target) | Spot::After(target), _)
+            | Action::Replace(target, _)
+            | Action::Extract { target, .. } => Some(target),
+            _ => None,
+        };
+        let beside = match &edit.action {
+            Action::Insert(
+                Spot::BeforeFunction(function)
+                | Spot::AfterFunction(function)
+                | Spot::End(function)
+                | Spot::Parameter(function, _),
+                _,
+            ) => Some(function),
+            _ => None,
+        };
+        let inside = match target {
+            Some(Target::Statement { function, .. } | Target::Function(function)) => Some(function),
+            _ => None,
+        };
+        let names = beside.into_iter().chain(inside);
+        found.extend(names.map(|name| (edit.file.clone(), name.clone())));
+    }
+    found.into_iter().collect()
+}
+
+/// The commits that a message says it reverts.
+fn reverts(message: &[u8]) -> Vec<String> {
+    const WORDS: &str = "This reverts commit ";
+    let ids = message
+        .find_iter(WORDS)
+        .map(|at| &message[at + WORDS.len()..]);
+    ids.map(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit());
+        digits.map(|&byte| char::from(byte)).collect()
+    })
+    .collect()
+}
+
+/// Git's patch-ids of patches: (patch-id, commit).
+fn patch_ids(patches: &[(&str, &Vec<u8>)]) -> Result<Vec<(String, String)>> {
+    let mut input = Vec::new();
+    for (commit, diff) in patches {
+        input.extend_from_slice(format!("commit {commit}\n\n").as_bytes());
+        input.extend_from_slice(diff);
+        input.push(b'\n');
+    }
+    let output = Task::git()
+        .args(["patch-id", "--stable"])
+        .input(input)
+        .timeout(SEARCH)
+        .output()?;
+    let lines = output
+        .lines()
+        .filter_map(|line| line.to_str().ok()?.split_once(' '));
+    Ok(lines
+        .map(|(id, commit)| (id.to_owned(), commit.to_owned()))
+        .collect())
+}
+
+/// The lines that a patch takes out and puts in, with how often.
+pub(super) fn changed_lines(diff: &[u8]) -> BTreeMap<&[u8], usize> {
+    let mut lines = BTreeMap::new();
+    let mut in_hunk = false;
+    for line in diff.lines() {
+        if line.starts_with(b"diff --git ") {
+            in_hunk = false;
+        } else if line.starts_with(b"@@ ") {
+            in_hunk = true;
+        } else if in_hunk && matches!(line.first(), Some(b'+' | b'-')) {
+            *lines.entry(line).or_insert(0) += 1;
+        }
+    }
+    lines
+}
+
+/// The lines that a patch changes, without white space, which patch-ids do not see.
+fn bare_lines(diff: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let lines = changed_lines(diff).into_keys();
+    let bare = lines.map(|line| {
+        line.iter()
+            .copied()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .collect::<Vec<u8>>()
+    });
+    // A sign alone is an empty line, which many change.
+    bare.filter(|line| line.len() > 1)
+}
+
+/// Whether most of the lines that two patches change are the same ones.
+fn is_alike(one: &[u8], two: &[u8]) -> bool {
+    let (one, two) = (changed_lines(one), changed_lines(two));
+    let count = |lines: &BTreeMap<&[u8], usize>| lines.values().sum::<usize>();
+    let both: usize = one
+        .iter()
+        .map(|(line, times)| two.get(line).map_or(0, |others| *times.min(others)))
+        .sum();
+    both > 0 && both * 2 > count(&one).max(count(&two))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_lines_is_more_than_half_of_the_larger() {
+        let patch = |lines: &str| {
+            format!("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{lines}").into_bytes()
+        };
+        let one = patch("+a\n+b\n+c\n-d\n e\n");
+        assert!(is_alike(&one, &patch("+a\n+b\n+c\n-other\n e\n")));
+        assert!(
+            !is_alike(&one, &patch("+a\n+b\n+x\n-y\n e\n")),
+            "half is not most"
+        );
+        assert!(!is_alike(&patch(""), &patch("")));
+    }
+
+    #[test]
+    fn reverts_are_read_in_messages() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let message = format!("Revert \"x\"\n\nThis reverts commit {id}.\n");
+        assert_eq!(reverts(message.as_bytes()), [id]);
+        assert!(reverts(b"This reverts nothing").is_empty());
+    }
+}
