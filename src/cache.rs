@@ -176,7 +176,7 @@ impl Cache {
         let repo = self.repo_path();
         match source {
             Source::Directory(path) => {
-                let commit_id = import::directory(&repo, path, ui)?;
+                let commit_id = import::directory(&repo, lock, path, ui)?;
                 let named = self.name(name, commit_id, options);
                 if named.is_err() {
                     self.delete_ref(IMPORT_REF)?;
@@ -188,7 +188,7 @@ impl Cache {
                 let sha256 = digest(path, ui)?;
                 let origin = Origin::Digest(sha256.clone());
                 self.add_file(name, &origin, options, || {
-                    import::file(&repo, path, &origin, &sha256, ui)
+                    import::file((&repo, lock), path, &origin, &sha256, ui)
                 })
             }
             Source::Debian(wanted) => {
@@ -197,7 +197,7 @@ impl Cache {
                 let origin = Origin::Package(package.id.clone());
                 let added = self.add_file(name, &origin, options, || {
                     let got = apt.download(&package)?;
-                    import::file(&repo, &got.path, &origin, &got.sha256, ui)
+                    import::file((&repo, lock), &got.path, &origin, &got.sha256, ui)
                 })?;
                 apt.tidy()?;
                 Ok(added)

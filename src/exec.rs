@@ -161,7 +161,8 @@ impl Task {
         self
     }
 
-    /// An open file as its standard input. A lock on that file lasts until the child is gone as well, even where this
+    /// An open file as its standard input (of a child that is fed: as its standard output, to which it must not write).
+    /// A lock on that file lasts until the child is gone as well, even where this
     /// process is killed first.
     #[must_use]
     pub fn holding(mut self, file: File) -> Self {
@@ -201,9 +202,10 @@ impl Task {
     /// fails; a child that fails is an error that quotes its standard error.
     pub fn feed<T>(mut self, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
         let what = format!("`{}`", self.program.display());
+        let stdout = self.held.take().map_or_else(Stdio::null, Stdio::from);
         self.command
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(Stdio::piped());
         let mut child = self.spawn()?;
         let errors = drain(child.stderr.take());

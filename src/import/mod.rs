@@ -104,8 +104,8 @@ pub(crate) fn digest(path: &Path, ui: Ui) -> Result<String> {
 }
 
 /// Imports `path` into the bare repository at `repo` and leaves the commit at [`IMPORT_REF`].
-pub(crate) fn directory(repo: &Path, path: &Path, ui: Ui) -> Result<ObjectId> {
-    stream::commit(repo, &Origin::Directory, |stream| {
+pub(crate) fn directory(repo: &Path, lock: &File, path: &Path, ui: Ui) -> Result<ObjectId> {
+    stream::commit(repo, lock, &Origin::Directory, |stream| {
         directory::walk(path, stream, ui)
     })
     .with_context(|| not_imported(path))
@@ -113,13 +113,13 @@ pub(crate) fn directory(repo: &Path, path: &Path, ui: Ui) -> Result<ObjectId> {
 
 /// Imports the tarball or package at `path`, whose SHA-256 must be `sha256`, in the same way.
 pub(crate) fn file(
-    repo: &Path,
+    (repo, lock): (&Path, &File),
     path: &Path,
     origin: &Origin,
     sha256: &str,
     ui: Ui,
 ) -> Result<ObjectId> {
-    stream::commit(repo, origin, |stream| {
+    stream::commit(repo, lock, origin, |stream| {
         archive::read(path, sha256, stream, ui)
     })
     .with_context(|| not_imported(path))

@@ -3,6 +3,7 @@
 //! Hides the stream's format, and what a path in a tree may be: the whole list is checked before the commit is made.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
@@ -65,12 +66,16 @@ pub(super) struct Stream<'a> {
 }
 
 /// Runs `git fast-import` on the bare repository at `repo` while `read` names files to it, and commits them.
+///
+/// The child holds `lock`, too: where this process is killed, nobody else begins before it is gone.
 pub(super) fn commit(
     repo: &Path,
+    lock: &File,
     origin: &Origin,
     read: impl FnOnce(&mut Stream<'_>) -> Result<()>,
 ) -> Result<ObjectId> {
-    fast_import(repo).feed(|out| {
+    let lock = lock.try_clone().context("cannot hand on the lock")?;
+    fast_import(repo).holding(lock).feed(|out| {
         let mut stream = Stream::new(out);
         read(&mut stream)?;
         stream.finish(origin)
