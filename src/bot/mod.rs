@@ -505,11 +505,32 @@ fn settings(recipe: &Recipe) -> Result<Settings> {
     Ok(settings)
 }
 
+/// Whether an earlier record says the same. Where a line is does not matter; a patch that drifted did so on this base.
+fn is_known(record: &Record, before: &Record) -> bool {
+    let words = |record: &Record| {
+        let patches = record
+            .patches
+            .iter()
+            .filter(|patch| patch.verdict > Verdict::Clean);
+        let plain = |text: &str| {
+            text.chars()
+                .filter(|char| !char.is_ascii_digit())
+                .collect::<String>()
+        };
+        patches
+            .map(|patch| (patch.name.clone(), plain(&patch.reason)))
+            .collect::<Vec<_>>()
+    };
+    record.verdict != Verdict::Drifted
+        && record.state() == before.state()
+        && words(record) == words(before)
+}
+
 /// Tells of a new record, if it is not what a person knows already.
 fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     let state = record.state();
     let was = before.map(Record::state);
-    if was.as_ref() == Some(&state) {
+    if before.is_some_and(|before| is_known(record, before)) {
         return Ok(());
     }
     let was = was.map_or(String::new(), |was| format!(" (was {was})"));
