@@ -65,6 +65,7 @@ fn main() {
         bench.files()
     );
     println!("git: {}", text(Command::new("git").arg("--version")).trim());
+    stages(&bench.bare, options.rounds);
     bench.compare(
         "one commit, bare repository",
         options.rounds,
@@ -397,4 +398,103 @@ fn feed(command: &mut Command, write: impl FnOnce(&mut dyn std::io::Write)) {
     input.flush().unwrap();
     drop(input);
     assert!(child.wait().unwrap().success(), "{command:?} failed");
+}
+
+/// What each stage of `regen` takes, in this process: nothing is read or known from the round before but what the system caches.
+fn stages(tree: &Path, rounds: usize) {
+    const NAMES: [&str; 7] = [
+        "read the recipe",
+        "open the repository, find the base",
+        "facts",
+        "the series: facts, shapes, edits, commits",
+        "diffs",
+        "mails",
+        "write them",
+    ];
+    let out = tempfile::tempdir().unwrap();
+    let mut taken: [Vec<f64>; NAMES.len()] = Default::default();
+    for round in 0..=rounds {
+        let times = one_by_one(tree, &out.path().join(round.to_string()));
+        for (all, time) in taken.iter_mut().zip(times) {
+            if round > 0 {
+                all.push(time.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    println!("\nstage by stage, in one process: {rounds} rounds");
+    for (name, times) in NAMES.iter().zip(&taken) {
+        let [low, middle, high] = spread(times);
+        println!("  {name:44} median {middle:8.2} ms  min {low:8.2}  max {high:8.2}");
+    }
+}
+
+fn one_by_one(tree: &Path, out: &Path) -> [Duration; 7] {
+    use reroll::{diff, mail, outgoing, recipe, repo, series};
+
+    let mut since = Instant::now();
+    let mut lap = || std::mem::replace(&mut since, Instant::now()).elapsed();
+    let recipe = recipe::load("zone-device", Path::new("/")).unwrap();
+    let read = lap();
+    let mut repo = repo::Repo::open(tree).unwrap();
+    repo.keep_in_memory().unwrap();
+    let base = repo.base("newer").unwrap();
+    let opened = lap();
+    series::facts(&repo, &base, &recipe).unwrap();
+    let probed = lap();
+    let author = repo::Signature {
+        name: "A U Thor".into(),
+        email: "author@example.org".into(),
+        time: base.time,
+        offset: 0,
+    };
+    let options = series::Options {
+        author,
+        sign_off: true,
+        version: 1,
+    };
+    let made = match series::regenerate(&repo, &base, &recipe, &options).unwrap() {
+        series::Regenerated::Series(series) => series,
+        series::Regenerated::Applied(_) => panic!("the base has the series"),
+    };
+    let regenerated = lap();
+    let labels = diff::Labels::of(base.tree_id);
+    let mut before = base.tree_id;
+    let mut between = |tree_id| {
+        diff::between(
+            &repo,
+            std::mem::replace(&mut before, tree_id),
+            tree_id,
+            &labels,
+        )
+        .unwrap()
+    };
+    let patches: Vec<_> = made
+        .patches
+        .iter()
+        .map(|patch| mail::Patch {
+            name: patch.name.clone(),
+            commit: patch.commit.clone(),
+            files: between(patch.commit.tree_id),
+            notes: String::new(),
+        })
+        .collect();
+    let cover = mail::Cover {
+        subject: recipe.series.title.clone(),
+        blurb: made.cover.clone(),
+        files: diff::between(&repo, base.tree_id, before, &labels).unwrap(),
+        notes: String::new(),
+    };
+    let compared = lap();
+    let options = mail::Options {
+        version: Some(1),
+        ..mail::Options::default()
+    };
+    let mails = mail::compose(Some(&cover), &patches, &options).unwrap();
+    let composed = lap();
+    let files: Vec<_> = mails
+        .into_iter()
+        .map(|mail| (mail.file_name, mail.bytes))
+        .collect();
+    outgoing::write(out, &files, false).unwrap();
+    [read, opened, probed, regenerated, compared, composed, lap()]
 }
