@@ -24,7 +24,7 @@ struct Sheet<'a> {
     figures: Vec<&'a Figure>,
 }
 
-/// The text for the message of patch `number` (from 1): the steps up to it, on the largest memmap that was touched before. `None` is the
+/// The text for the message of patch `number` (from 1): the steps up to it, on the largest range that was touched before. `None` is the
 /// cover letter: everything. Empty where there is nothing to show.
 #[must_use]
 pub fn text(performance: &Performance, number: Option<usize>) -> String {
@@ -53,7 +53,7 @@ pub fn text(performance: &Performance, number: Option<usize>) -> String {
     blocks.join("\n\n")
 }
 
-/// Why there is nothing to show in the message of a patch, if so: there, the largest memmap that was touched before is shown.
+/// Why there is nothing to show in the message of a patch, if so: there, the largest range that was touched before is shown.
 #[must_use]
 pub fn unfit(performance: &Performance) -> Option<String> {
     let sheets = sheets(&performance.figures);
@@ -97,7 +97,7 @@ fn steps(performance: &Performance, number: Option<usize>) -> Vec<&str> {
         .collect()
 }
 
-/// What the figures fill: touched memory before memory that was not, larger memmaps before smaller ones, one thread before several.
+/// What the figures fill: touched memory before memory that was not, larger ranges before smaller ones, one thread before several.
 fn sheets(figures: &[Figure]) -> Vec<Sheet<'_>> {
     let mut sheets: Vec<Sheet<'_>> = Vec::new();
     for figure in figures {

@@ -29,7 +29,7 @@ pub use sample::{BASE, Figure, LIMIT};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
-    /// Used before, as the kernel's own memmap is when a driver is bound again.
+    /// Used before, as the kernel's own range is when a driver is bound again.
     Touched,
     /// Never used: each run pays for its page faults.
     FirstTouch,
@@ -97,7 +97,7 @@ const LARGEST_ORDER: u32 = 18;
 /// As many as the harness has room for.
 const MOST_THREADS: u32 = 8;
 
-/// A sample calls a small memmap again until it has done so many pages.
+/// A sample calls a small range again until it has done so many pages.
 const SAMPLE_PAGES: u64 = 1 << 22;
 
 /// Page faults make a run so much slower, about.

@@ -37,7 +37,7 @@ struct Axes {
     steps: usize,
 }
 
-/// The picture of the largest memmap that was touched before, by one thread; `None` where that was not measured.
+/// The picture of the largest range that was touched before, by one thread; `None` where that was not measured.
 #[must_use]
 pub fn svg(performance: &Performance) -> Option<String> {
     let figures: Vec<_> = performance

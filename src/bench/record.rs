@@ -358,7 +358,7 @@ pub(super) mod tests {
         let settings = Settings::of(&recipe).expect("settings");
         let run = Run {
             date: "2026-01-02".to_owned(),
-            series: "zone-device".to_owned(),
+            series: "tiny".to_owned(),
             patches: recipe
                 .patches
                 .iter()
@@ -368,11 +368,11 @@ pub(super) mod tests {
             release: "7.3.4".to_owned(),
             tree: tree().to_string(),
             object: "mm/mm_init.o".to_owned(),
-            entry: "memmap_init_zone_device".to_owned(),
+            entry: "entry".to_owned(),
             configuration: "x86-64 gcc".to_owned(),
             options: options_digest(&settings, &settings.configuration[0]),
             compiler: "gcc (Debian 12.2.0-14+deb12u1) 12.2.0".to_owned(),
-            kconfig: vec!["ZONE_DEVICE=y".to_owned()],
+            kconfig: vec!["SOMETHING=y".to_owned()],
             flags: vec!["-O2".to_owned()],
             machine: Machine {
                 cpu: "A Processor (family 25, model 17)".to_owned(),
@@ -416,7 +416,11 @@ pub(super) mod tests {
     }
 
     fn recipe() -> Recipe {
-        load("zone-device", std::path::Path::new("/nowhere")).expect("the embedded series")
+        load(
+            &crate::recipe::embedded()[0],
+            std::path::Path::new("/nowhere"),
+        )
+        .expect("the embedded series")
     }
 
     fn tree() -> ObjectId {

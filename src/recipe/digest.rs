@@ -52,7 +52,11 @@ mod tests {
     use crate::recipe::load;
 
     fn recipe() -> Recipe {
-        load("zone-device", std::path::Path::new("/nowhere")).expect("the embedded series")
+        load(
+            &crate::recipe::embedded()[0],
+            std::path::Path::new("/nowhere"),
+        )
+        .expect("the embedded series")
     }
 
     fn with(change: impl FnOnce(&mut Recipe)) -> String {
