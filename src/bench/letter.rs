@@ -269,7 +269,9 @@ mod tests {
             !text.contains("first touch") && !text.contains("2 threads"),
             "{text}"
         );
-        assert!(text.contains("load 0.1 before, 2026-01-02."), "{text}");
+        let words: Vec<_> = text.split_whitespace().collect();
+        let unwrapped = words.join(" ");
+        assert!(unwrapped.contains("load 0.1 before, 2026-01-02."), "{text}");
     }
 
     #[test]
