@@ -166,7 +166,11 @@ impl Bench {
         run(reroll(&bench.bare, "base", &series).arg(scratch.join("first")));
         match &options.newer {
             Some(newer) => {
-                run(git(&bench.bare).args(["update-ref", "refs/heads/newer", commit(newer).trim()]))
+                run(git(&bench.bare).args([
+                    "update-ref",
+                    "refs/heads/newer",
+                    commit(newer).trim(),
+                ]));
             }
             None => bench.newer_base(),
         }
