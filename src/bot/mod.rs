@@ -71,7 +71,7 @@ impl Bot {
         let mut series = Vec::new();
         for name in &config.series {
             let recipe = recipe::load(name, &config.dir)?;
-            let settings = settings(&recipe)?;
+            let settings = Settings::of(&recipe)?;
             if series
                 .iter()
                 .any(|(known, _): &(Recipe, _)| known.series.name == recipe.series.name)
@@ -489,20 +489,6 @@ fn new_repository(path: &Path) -> Result<Repo> {
         // Where it is there by now another bot has made it.
         _ => Repo::open(path),
     }
-}
-
-fn settings(recipe: &Recipe) -> Result<Settings> {
-    let Some(table) = recipe.series.check.clone() else {
-        return Ok(Settings::default());
-    };
-    let settings: Settings = table.try_into().with_context(|| {
-        Refusal::usage(format!(
-            "`[check]` in {}/series.toml is wrong",
-            recipe.origin
-        ))
-    })?;
-    settings.validate()?;
-    Ok(settings)
 }
 
 /// Whether an earlier record says the same. Where a line is does not matter; a patch that drifted did so on this base.

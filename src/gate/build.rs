@@ -544,6 +544,19 @@ pub(super) struct State {
 
 /// Compares what the compiler said with what it says about the base.
 fn judge(blank: Outcome, base: &Built, now: &Built) -> Outcome {
+    against_base(blank, base, now, |count| {
+        let warnings = counted(count, "warning");
+        format!("{warnings} that the base does not have")
+    })
+}
+
+/// Fails with the warnings that the base does not have, if there are any; `reason` says how many they are.
+pub(super) fn against_base(
+    blank: Outcome,
+    base: &Built,
+    now: &Built,
+    reason: impl FnOnce(usize) -> String,
+) -> Outcome {
     let new = warnings::new_ones(&base.warnings, &now.warnings);
     let outcome = blank.log(now.log.clone());
     if new.is_empty() {
@@ -554,12 +567,7 @@ fn judge(blank: Outcome, base: &Built, now: &Built) -> Outcome {
         .flat_map(|warning| &warning.lines)
         .map(|line| format!("+{line}"))
         .collect();
-    outcome
-        .fail(format!(
-            "{} that the base does not have",
-            counted(new.len(), "warning")
-        ))
-        .lines(lines)
+    outcome.fail(reason(new.len())).lines(lines)
 }
 
 /// `1 warning`, `2 warnings`.

@@ -7,7 +7,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::Outcome;
-use super::build::{Bench, Built, State, Trouble, counted};
+use super::build::{Bench, Built, State, Trouble, against_base, counted};
 use super::settings::Configuration;
 use super::warnings::{self, Warning};
 use crate::exec::Task;
@@ -73,19 +73,9 @@ pub(super) fn judge(blank: Outcome, base: &State, now: &State) -> Outcome {
         (_, Some(Err(trouble))) => return trouble.outcome(blank, "no modpost on the patch"),
         (None, _) | (_, None) => return blank.error("modpost was not run"),
     };
-    let new = warnings::new_ones(&base.warnings, &now.warnings);
-    let outcome = blank.log(now.log.clone());
-    if new.is_empty() {
-        return outcome;
-    }
-    let lines = new
-        .iter()
-        .flat_map(|warning| &warning.lines)
-        .map(|line| format!("+{line}"))
-        .collect();
-    outcome
-        .fail(counted(new.len(), "new section mismatch").replace("mismatchs", "mismatches"))
-        .lines(lines)
+    against_base(blank, base, now, |count| {
+        counted(count, "new section mismatch").replace("mismatchs", "mismatches")
+    })
 }
 
 fn is_mismatch(warning: &Warning) -> bool {
