@@ -3,7 +3,8 @@
 //! `cargo bench --bench regen -- [--tree REPO --base REV [--newer REV]] [--rounds N] [--history N]`: without a tree it takes the
 //! default base of the cache (which it fetches if there is none). The series is moved from the base to `--newer`, a revision of the same
 //! repository on which it can be replayed; without one, to the base with one line changed. Every figure of a row is measured in the same rounds, in turn; ratios are medians of the
-//! ratios within a round. Nothing is judged here.
+//! ratios within a round. Where valgrind is installed, callgrind counts the instructions of one run, which no other work on the machine changes.
+//! Nothing is judged here.
 
 #![allow(
     missing_docs,
@@ -66,6 +67,7 @@ fn main() {
     );
     println!("git: {}", text(Command::new("git").arg("--version")).trim());
     stages(&bench.bare, options.rounds);
+    bench.instructions();
     bench.compare(
         "one commit, bare repository",
         options.rounds,
@@ -231,6 +233,57 @@ impl Bench {
             before: None,
             steps: vec![step],
             runs: Vec::new(),
+        }
+    }
+
+    /// Counts the instructions of `regen` twice, and names where most of them are.
+    fn instructions(&self) {
+        const SHOWN: usize = 12;
+        if !Command::new("valgrind")
+            .arg("--version")
+            .output()
+            .is_ok_and(|it| it.status.success())
+        {
+            println!("\ninstructions: left out, valgrind is not installed");
+            return;
+        }
+        let profile = self.scratch.join("callgrind.out");
+        let mut counts = Vec::new();
+        for _ in 0..2 {
+            let _ = std::fs::remove_dir_all(self.scratch.join("out"));
+            let way = self.regen("regen", &self.bare);
+            let mut valgrind = Command::new("valgrind");
+            valgrind
+                .args(["--tool=callgrind", "-q"])
+                .arg(format!("--callgrind-out-file={}", profile.display()))
+                .arg(way.steps[0].get_program())
+                .args(way.steps[0].get_args());
+            run(&mut valgrind);
+            let text = std::fs::read_to_string(&profile).unwrap();
+            let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+            counts.push(total.unwrap().trim().parse::<u64>().unwrap());
+        }
+        println!(
+            "\ninstructions of `regen`, bare repository, by callgrind: {} and {}",
+            counts[0], counts[1]
+        );
+        let mut annotate = Command::new("callgrind_annotate");
+        let listing = text(
+            annotate
+                .args(["--inclusive=yes", "--threshold=100"])
+                .arg(&profile),
+        );
+        // `  1,234 (12.3%)  file:function [object]`
+        let ours = listing.lines().filter_map(|line| {
+            let (count, rest) = line.trim().split_once(" (")?;
+            let (share, place) = rest.split_once("%)")?;
+            let function = place.rsplit_once(" [").map_or(place, |(place, _)| place);
+            let function = &function[function.find(":reroll::")? + 1..];
+            Some((count, share.trim(), function))
+        });
+        let mut seen = std::collections::BTreeSet::new();
+        for (count, share, function) in ours.filter(|it| seen.insert(it.2)).take(SHOWN) {
+            println!("  {count:>14}  {share:>6} %  {function}");
         }
     }
 

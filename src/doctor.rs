@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::gate::settings::{Configuration, Settings};
+use crate::gate::settings::{Configuration, Guest, Settings};
 use crate::gate::toolchain::Tool;
 use crate::ui::shown_text;
 
@@ -51,6 +51,9 @@ pub fn examine(settings: &Settings) -> Result<Diagnosis> {
         for tool in equality_tools(configuration) {
             need(tool, &run);
         }
+    }
+    for tool in settings.guest.iter().flat_map(Guest::tools) {
+        need(tool, "guest");
     }
     let tools = needs.into_iter().map(|((name, package), enables)| {
         let tool = Tool::new(&name, &package);

@@ -34,6 +34,8 @@ struct Cell<'a> {
 pub(super) struct Bench<'a, 'b> {
     pub(super) context: &'a Context<'b>,
     pub(super) dir: BuildDir,
+    /// How many jobs `make` may run.
+    jobs: usize,
 }
 
 /// Why something could not be built.
@@ -76,6 +78,8 @@ pub(super) fn groups<'a>(context: &Context<'a>) -> Vec<Group<'a>> {
             }),
         }
     }
+    // What takes longest comes first: programs of another architecture run ten times as long.
+    groups.sort_by_key(|group| group.configurations.iter().all(|it| it.emulator.is_empty()));
     groups
 }
 
@@ -259,7 +263,8 @@ impl<'a, 'b> Bench<'a, 'b> {
         let dir = context
             .lab
             .build_dir(key.as_str(), &source, &subject.base_files)?;
-        let bench = Self { context, dir };
+        let jobs = context.make_jobs;
+        let bench = Self { context, dir, jobs };
         if !bench.dir.is_ready() {
             context.step(name, "configuring", 0, bench.steps());
             if let Err(trouble) = bench.configure(configuration)? {
@@ -269,6 +274,12 @@ impl<'a, 'b> Bench<'a, 'b> {
         }
         fs::write(bench.canary(), CANARY).context("cannot write the canary for sparse")?;
         Ok(Ok(bench))
+    }
+
+    /// The same, for a build so large that it is worth all cores.
+    pub(super) fn with_all_cores(mut self) -> Self {
+        self.jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        self
     }
 
     fn configure(&self, configuration: &Configuration) -> Result<Result<(), Trouble>> {
@@ -453,7 +464,7 @@ impl<'a, 'b> Bench<'a, 'b> {
         let source = self.dir.source();
         let analyses =
             configuration.analyser.is_some() && targets.iter().any(|target| target.contains('/'));
-        let jobs = if analyses { 1 } else { self.context.make_jobs };
+        let jobs = if analyses { 1 } else { self.jobs };
         let mut task = Task::new("make")
             .clean_env()
             .args(["-C"])

@@ -17,6 +17,9 @@ pub struct GateArgs {
     /// Run only these gates
     #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]
     gates: Vec<Name>,
+    /// Run the slow gates, too: a kernel boots in an emulator, with and without the patches
+    #[arg(long)]
+    slow: bool,
     /// Build only in these configurations
     #[arg(long = "configuration", value_name = "NAME")]
     configurations: Vec<String>,
@@ -41,6 +44,7 @@ impl GateArgs {
     fn options(&self) -> Options {
         Options {
             gates: self.gates.clone(),
+            slow: self.slow,
             configurations: self.configurations.clone(),
             onto: self.onto.clone(),
             cache: if self.renew {

@@ -8,6 +8,7 @@ mod cache;
 mod checkpatch;
 pub mod command;
 mod equality;
+mod guest;
 mod mail;
 mod maintainers;
 mod onto;
@@ -60,21 +61,30 @@ pub enum Name {
     Section,
     /// What is written to memory stays the same.
     Equality,
+    /// A booted kernel leaves the same in memory; slow.
+    Guest,
     /// Who gets the mails.
     Maintainers,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Apply,
         Self::Mail,
         Self::Checkpatch,
         Self::Build,
         Self::Section,
         Self::Equality,
+        Self::Guest,
         Self::Maintainers,
     ];
+
+    /// Whether it takes so long that it is run only where it is asked for.
+    #[must_use]
+    pub fn is_slow(self) -> bool {
+        self == Self::Guest
+    }
 
     /// As the command line spells it.
     #[must_use]
@@ -86,6 +96,7 @@ impl Name {
             Self::Build => "build",
             Self::Section => "section",
             Self::Equality => "equality",
+            Self::Guest => "guest",
             Self::Maintainers => "maintainers",
         }
     }

@@ -13,7 +13,9 @@ use anyhow::Result;
 use super::cache::Cache;
 use super::settings::Skip;
 use super::toolchain::Tool;
-use super::{Name, Outcome, Report, Subject, apply, build, checkpatch, mail, maintainers, onto};
+use super::{
+    Name, Outcome, Report, Subject, apply, build, checkpatch, guest, mail, maintainers, onto,
+};
 use crate::error::{Exit, Refusal, refusal};
 use crate::exec::check_interrupted;
 use crate::lab::Lab;
@@ -22,8 +24,10 @@ use crate::ui::shown_text;
 /// What to run, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The chosen gates; empty is all of them.
+    /// The chosen gates; empty is all but the slow ones.
     pub gates: Vec<Name>,
+    /// Whether the slow gates are run, too.
+    pub slow: bool,
     /// The chosen configurations; empty is all of them.
     pub configurations: Vec<String>,
     /// A revision other than the base that the patches are tried on.
@@ -192,6 +196,9 @@ fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
     if context.options.onto.is_some() && context.wants(Name::Apply) {
         tasks.push_back(task(Name::Apply, Box::new(onto::run)));
     }
+    if context.wants(Name::Guest) {
+        tasks.push_back(task(Name::Guest, Box::new(guest::run)));
+    }
     for group in build::groups(context) {
         let configuration = Some(group.name().to_owned());
         tasks.push_back(Task {
@@ -227,7 +234,10 @@ impl<'a> Context<'a> {
 
     /// Whether a gate was chosen.
     pub(super) fn wants(&self, gate: Name) -> bool {
-        self.options.gates.is_empty() || self.options.gates.contains(&gate)
+        let options = self.options;
+        options.gates.contains(&gate)
+            || (options.gates.is_empty() && !gate.is_slow())
+            || (options.slow && gate.is_slow())
     }
 
     /// Why the recipe leaves this out, if it does.

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Name;
+pub use super::guest::Device;
 use crate::error::Refusal;
 use crate::recipe::Recipe;
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub section: Section,
     /// What must not change what is written to memory.
     pub equality: Option<Equality>,
+    /// The kernel that boots in an emulator with and without the patches.
+    pub guest: Option<Guest>,
     /// What is not run, and why.
     pub skip: Vec<Skip>,
     /// Findings of checkpatch that stay, and why.
@@ -121,6 +124,27 @@ pub struct Equality {
     /// Objects whose functions the object needs at run time.
     #[serde(default)]
     pub with: Vec<String>,
+}
+
+/// A kernel that boots in an emulator and leaves the memory of its devices behind, to be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Guest {
+    /// How the kernel is built. Its emulator is the whole machine's: `{kernel}`, `{initrd}` and the name of a device in braces stand for
+    /// files in its arguments.
+    pub configuration: Configuration,
+    /// What kbuild makes: `bzImage`.
+    pub target: String,
+    /// Where the kernel is then, below the `O=` directory: `arch/x86/boot/bzImage`.
+    pub image: PathBuf,
+    /// The C file in the directory of [`Equality::harness`] that is the guest's only program. For each device it prints a JSON object
+    /// with `memory`, `from` and `to` (bytes from the device's start), and `pages` that were set up there.
+    pub init: PathBuf,
+    /// Numbers of the patches after which it boots; empty is after each.
+    #[serde(default)]
+    pub after: Vec<usize>,
+    /// Memory devices that are files of the host.
+    pub memory: Vec<Device>,
 }
 
 /// Something that is not run, and why.
@@ -237,6 +261,9 @@ impl Settings {
                 )));
             }
         }
+        if let Some(guest) = &self.guest {
+            guest.validate(self)?;
+        }
         let unknown = self
             .skip
             .iter()
@@ -247,9 +274,11 @@ impl Settings {
                 "`[[check.skip]]` names `{rule}`, which is no rule of the mail gate"
             )));
         }
+        let guests = self.guest.iter().map(|guest| &guest.configuration);
         let options = self
             .configuration
             .iter()
+            .chain(guests)
             .flat_map(|it| &it.options)
             .chain(&self.options);
         let words = options.map(|text| (text, is_option(text)));
@@ -276,6 +305,33 @@ impl Settings {
                 "an entry of `[[check.skip]]` or `[[check.accept]]` has no reason",
             )
             .hint("say in a sentence why it may stay; the report shows it"));
+        }
+        Ok(())
+    }
+}
+
+impl Guest {
+    fn validate(&self, settings: &Settings) -> Result<(), Refusal> {
+        let wrong = |what: &str| Err(Refusal::usage(format!("`[check.guest]` {what}")));
+        let inside = |path: &Path| {
+            path.components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
+        let plain = |text: &str| {
+            let word = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+            !text.is_empty() && !text.starts_with('-') && text.chars().all(word)
+        };
+        if settings.equality.is_none() {
+            return wrong("needs `[check.equality]`, which names the harness");
+        }
+        if !inside(&self.image) || !inside(&self.init) {
+            return wrong("names a path that is not inside of its directory");
+        }
+        if !plain(&self.target) || !self.memory.iter().all(|device| plain(&device.name)) {
+            return wrong("has a target or a device that is no plain word");
+        }
+        if self.memory.is_empty() || self.configuration.emulator.is_empty() {
+            return wrong("needs a device in `memory` and an emulator");
         }
         Ok(())
     }

@@ -142,12 +142,12 @@ impl Configuration {
 
     /// What must be there to run its programs, besides what builds them.
     pub(crate) fn emulator_tools(&self) -> Vec<Tool> {
-        let package = |name: &str| {
-            if name.ends_with("-static") {
-                "qemu-user-static"
-            } else {
-                "qemu-user"
-            }
+        let package = |name: &str| match name.strip_prefix("qemu-") {
+            Some(rest) if rest.ends_with("-static") => "qemu-user-static",
+            Some(rest) if rest.starts_with("system-x86") => "qemu-system-x86",
+            Some(rest) if rest.starts_with("system-a") => "qemu-system-arm",
+            Some(rest) if rest.starts_with("system-") => "qemu-system-misc",
+            _ => "qemu-user",
         };
         let emulator = self
             .emulator

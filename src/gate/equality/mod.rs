@@ -50,7 +50,8 @@ pub(super) fn harness_digest(subject: &Subject) -> Result<String> {
     harness::digest(directory(subject)?)
 }
 
-fn directory(subject: &Subject) -> Result<&Path> {
+/// Where the harness of the series is.
+pub(super) fn directory(subject: &Subject) -> Result<&Path> {
     subject
         .harness
         .as_deref()
