@@ -49,7 +49,10 @@ pub(super) struct Manifest {
     /// Functions of the kernel side, each of which runs the reference and then plants a fault.
     pub(super) faults: Vec<String>,
     /// Arguments that make the program compare all variants with the first.
-    pub(super) verify: Vec<String>,
+    verify: Vec<String>,
+    /// The same where an emulator runs it; empty is as anywhere else.
+    #[serde(default)]
+    verify_emulated: Vec<String>,
     /// The same on little memory, enough to see each fault.
     pub(super) verify_faults: Vec<String>,
     /// Arguments that make it time all variants; empty is a harness that cannot.
@@ -143,6 +146,16 @@ impl Harness {
             dir: dir.canonicalize()?,
             manifest,
         })
+    }
+
+    /// The arguments that make a program of `configuration` compare all variants with the first.
+    pub(super) fn verify(&self, configuration: &Configuration) -> &[String] {
+        let manifest = &self.manifest;
+        if configuration.emulator.is_empty() || manifest.verify_emulated.is_empty() {
+            &manifest.verify
+        } else {
+            &manifest.verify_emulated
+        }
     }
 
     /// Links a program in `work` that runs `variants`, all made by the build in `bench`.

@@ -134,7 +134,7 @@ pub(super) fn run(
         bench,
         configuration,
         &program,
-        &harness.manifest.verify,
+        harness.verify(configuration),
         &log,
     )?;
     let outcome = judge(blank.log(log), &said);
