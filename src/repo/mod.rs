@@ -2,6 +2,12 @@
 //!
 //! Hides object storage: packs, alternates, partial clones, and whether what is written is kept.
 
+mod commit;
+mod refs;
 mod store;
+mod tree;
 
-pub use store::*;
+pub use commit::{Base, Commit, IMPORT_TRAILER, Signature};
+pub use refs::is_ref_name;
+pub use store::{ObjectId, Repo, blob_id};
+pub use tree::{Entry, File, MODE_FILE};
