@@ -3,6 +3,11 @@
 //! Hides tree-sitter: attribute macros that its grammar does not know are blanked before it parses,
 //! at the same length, so that every offset holds in the real text.
 
+mod attributes;
+mod layout;
+mod parse;
 mod source;
 
-pub use source::*;
+pub use layout::{Definition, line_end, line_of, line_start};
+pub(crate) use parse::parse;
+pub use source::{Function, Source, Statement, block_children};

@@ -1,7 +1,6 @@
-//! C source together with its syntax tree: finds functions, their parts and their statements.
+//! One version of a C file: its functions and their statements.
 //!
-//! Hides tree-sitter: attribute macros that its grammar does not know are blanked before it parses,
-//! at the same length, so that every offset holds in the real text.
+//! Hides when what is parsed, and that an edit costs the parsing of what it changed only.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,67 +9,11 @@ use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice, Finder};
-use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
+use tree_sitter::{InputEdit, Node, Point, Tree};
 
-/// Words that the kernel puts between a type and a function's name, and that the C grammar takes for part
-/// of the declaration (`include/linux/{init,compiler_types,compiler_attributes}.h`).
-const ATTRIBUTES: &[&str] = &[
-    "__always_inline",
-    "__always_unused",
-    "__bpf_kfunc",
-    "__cold",
-    "__cpuidle",
-    "__deprecated",
-    "__exit",
-    "__flatten",
-    "__head",
-    "__hot",
-    "__init",
-    "__init_memblock",
-    "__init_or_module",
-    "__initdata",
-    "__initdata_memblock",
-    "__iomem",
-    "__irq_entry",
-    "__kprobes",
-    "__latent_entropy",
-    "__maybe_unused",
-    "__meminit",
-    "__meminitdata",
-    "__must_check",
-    "__naked",
-    "__net_exit",
-    "__net_init",
-    "__no_kmsan_checks",
-    "__no_profile",
-    "__no_sanitize_address",
-    "__no_sanitize_memory",
-    "__no_sanitize_thread",
-    "__noendbr",
-    "__noreturn",
-    "__paginginit",
-    "__percpu",
-    "__pure",
-    "__read_mostly",
-    "__ref",
-    "__refdata",
-    "__ro_after_init",
-    "__sched",
-    "__softirq_entry",
-    "__used",
-    "__user",
-    "__visible",
-    "__weak",
-    "asmlinkage",
-    "noinline",
-    "noinline_for_stack",
-    "noinstr",
-    "notrace",
-];
-
-thread_local! {
-    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
-}
+use super::attributes::is_word;
+use super::layout::{Definition, definitions, line_of};
+use super::parse::parse;
 
 /// One version of a C file: its bytes, and where its functions are.
 ///
@@ -88,27 +31,6 @@ struct Contents {
     definitions: Vec<Definition>,
     /// Definitions that were parsed already, by where they start; `None` is one that is no function.
     parsed: RefCell<HashMap<usize, Option<Function>>>,
-}
-
-/// Something that is laid out like a function definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
-    /// From the comment above it to the end of the line that closes it.
-    pub range: Range<usize>,
-    /// Where it starts, comment excluded.
-    pub start: usize,
-    /// Where its body's opening brace is.
-    open: usize,
-    /// Behind its body's closing brace.
-    end: usize,
-}
-
-impl Definition {
-    /// What stands in front of the body.
-    #[must_use]
-    pub fn head(&self) -> Range<usize> {
-        self.start..self.open
-    }
 }
 
 /// A function definition in a [`Source`]. Ranges are byte offsets.
@@ -365,28 +287,6 @@ pub fn block_children(block: Node<'_>) -> Vec<Node<'_>> {
     block.children(&mut cursor).filter(Node::is_named).collect()
 }
 
-/// The line that an offset lies in, counted from 1.
-#[must_use]
-pub fn line_of(text: &[u8], offset: usize) -> usize {
-    text[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1
-}
-
-/// The offset of the start of the line that `offset` lies in.
-#[must_use]
-pub fn line_start(text: &[u8], offset: usize) -> usize {
-    text[..offset]
-        .rfind_byte(b'\n')
-        .map_or(0, |newline| newline + 1)
-}
-
-/// The offset behind the newline that ends the line `offset` lies in.
-#[must_use]
-pub fn line_end(text: &[u8], offset: usize) -> usize {
-    text[offset..]
-        .find_byte(b'\n')
-        .map_or(text.len(), |newline| offset + newline + 1)
-}
-
 /// The declarator of the function that a tree consists of, if its body is where the layout says.
 fn only_function<'a>(tree: &'a Tree, body: &Range<usize>) -> Option<Node<'a>> {
     let root = tree.root_node();
@@ -405,182 +305,6 @@ fn block_in<'a>(tree: &'a Tree, body: &Range<usize>) -> Option<Node<'a>> {
     let root = tree.root_node();
     let found = root.descendant_for_byte_range(body.start.saturating_sub(1), body.end + 1);
     found.filter(|node| node.kind() == "compound_statement")
-}
-
-/// Parses a piece of a file that starts at `offset`; the nodes have the file's offsets.
-pub(crate) fn parse(text: &[u8], offset: usize) -> Result<Tree> {
-    let blanked = blank_attributes(text);
-    let end = offset + text.len();
-    PARSER.with_borrow_mut(|parser| {
-        if parser.is_none() {
-            let mut new = Parser::new();
-            let grammar = tree_sitter_c::LANGUAGE.into();
-            new.set_language(&grammar)
-                .context("the C grammar does not fit tree-sitter")?;
-            *parser = Some(new);
-        }
-        let parser = parser.as_mut().context("no parser")?;
-        parser
-            .set_included_ranges(&[tree_sitter::Range {
-                start_byte: offset,
-                end_byte: end,
-                start_point: Point::new(0, 0),
-                end_point: Point::new(u32::MAX as usize, u32::MAX as usize),
-            }])
-            .context("a piece of a file has no range")?;
-        let mut read = |at: usize, _: Point| match at.checked_sub(offset) {
-            Some(skip) if skip < blanked.len() => &blanked[skip..],
-            _ => &[],
-        };
-        parser
-            .parse_with_options(&mut read, None, None)
-            .context("tree-sitter gave up")
-    })
-}
-
-/// The text with each attribute macro overwritten by blanks.
-fn blank_attributes(text: &[u8]) -> Vec<u8> {
-    let mut blanked = text.to_vec();
-    let mut at = 0;
-    while let Some(start) = text[at..]
-        .iter()
-        .position(|&byte| is_word(byte))
-        .map(|skip| at + skip)
-    {
-        let end = text[start..]
-            .iter()
-            .position(|&byte| !is_word(byte))
-            .map_or(text.len(), |length| start + length);
-        let word = &text[start..end];
-        let known = || {
-            ATTRIBUTES
-                .binary_search_by(|known| known.as_bytes().cmp(word))
-                .is_ok()
-        };
-        if matches!(word[0], b'_' | b'a' | b'n') && known() {
-            blanked[start..end].fill(b' ');
-        }
-        at = end;
-    }
-    blanked
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-/// What the scan of a file knows at the start of a line.
-#[derive(Default)]
-struct Scan {
-    /// Where the lines began that may be the head of a function, if there are any.
-    head: Option<usize>,
-    /// The last comment that began in column 0 outside of functions, newline included.
-    comment: Option<Range<usize>>,
-    /// Inside of a comment, and where that began.
-    inside: Option<usize>,
-}
-
-/// Finds definitions by their layout: lines from column 0 that end in `)`, a `{` alone in column 0, and the next `}` in
-/// column 0; or all of it on one line.
-fn definitions(text: &[u8]) -> Vec<Definition> {
-    let closing = Finder::new("\n}");
-    let mut found = Vec::new();
-    let mut scan = Scan::default();
-    let mut at = 0;
-    while at < text.len() {
-        let mut end = line_end(text, at);
-        let line = text[at..end].trim_ascii_end();
-        if scan.inside.is_some() {
-            scan.inside_comment(line, end);
-        } else if line == b"{" && scan.head.is_some_and(|head| ends_a_head(&text[head..at])) {
-            // The body may be empty: its `}` on the next line.
-            let close = closing.find(&text[end - 1..]).map(|skip| end + skip);
-            let close = close.unwrap_or(text.len() - 1);
-            end = line_end(text, close);
-            found.extend(scan.definition(at, close, end));
-            scan = Scan::default();
-        } else if let Some(open) = one_line_body(line) {
-            scan.head.get_or_insert(at);
-            found.extend(scan.definition(at + open, at + line.len() - 1, end));
-            scan = Scan::default();
-        } else {
-            scan.line(line, at..end);
-        }
-        at = end;
-    }
-    found
-}
-
-impl Scan {
-    fn inside_comment(&mut self, line: &[u8], end: usize) {
-        if line.contains_str("*/") {
-            *self = Self {
-                comment: self.inside.map(|start| start..end),
-                ..Self::default()
-            };
-        }
-    }
-
-    /// Takes in a line that neither opens a body nor lies in a comment.
-    fn line(&mut self, line: &[u8], range: Range<usize>) {
-        let first = line.first().copied().unwrap_or(b'\n');
-        if line.starts_with(b"/*") {
-            let closed = line.contains_str("*/");
-            *self = Self {
-                comment: closed.then(|| range.clone()),
-                inside: (!closed).then_some(range.start),
-                head: None,
-            };
-        } else if line.ends_with(b";")
-            || line.ends_with(b"}")
-            || matches!(first, b'\n' | b'#' | b'{' | b'}')
-        {
-            *self = Self::default();
-        } else if self.head.is_none() && (first.is_ascii_alphabetic() || first == b'_') {
-            self.head = Some(range.start);
-        }
-    }
-
-    fn definition(&self, open: usize, close: usize, end: usize) -> Option<Definition> {
-        let start = self.head?;
-        let comment = self.comment.as_ref().filter(|comment| comment.end == start);
-        Some(Definition {
-            range: comment.map_or(start, |comment| comment.start)..end,
-            start,
-            open,
-            end: close + 1,
-        })
-    }
-}
-
-/// Whether these lines end in parameters, or in an attribute behind them (`void f(void) __cold`).
-fn ends_a_head(head: &[u8]) -> bool {
-    let head = head.trim_ascii_end();
-    let word = head
-        .iter()
-        .rposition(|&byte| !is_word(byte))
-        .map_or(0, |last| last + 1);
-    let is_attribute = |word: &[u8]| {
-        ATTRIBUTES
-            .binary_search_by(|known| known.as_bytes().cmp(word))
-            .is_ok()
-    };
-    head.ends_with(b")")
-        || is_attribute(&head[word..]) && head[..word].trim_ascii_end().ends_with(b")")
-}
-
-/// Where the body of a function on a single line opens.
-fn one_line_body(line: &[u8]) -> Option<usize> {
-    if !line.ends_with(b"}") {
-        return None;
-    }
-    let starts = line.first().is_some_and(|byte| {
-        byte.is_ascii_alphabetic() || *byte == b'_' || byte.is_ascii_whitespace()
-    });
-    let open = line
-        .find_byte(b'{')
-        .filter(|_| starts && line.ends_with(b"}"))?;
-    line[..open].trim_end().ends_with(b")").then_some(open)
 }
 
 /// Goes through pointers to the declarator that has the parameters.
@@ -622,11 +346,6 @@ mod tests {
     use super::*;
 
     const FILE: &[u8] = b"#include <linux/a.h>\n\n/* What it does. */\nstatic bool __init_memblock first(struct page *page,\n\t\t\t\t  unsigned long pfn)\n{\n\tint a;\n\n\t/* about one */\n\tone(page); /* behind */\n\n\t/* two lines\n\t * about two */\n\ttwo(pfn);\n}\n\n#ifdef CONFIG_X\nvoid __meminit second(void)\n{\n\tif (x) {\n\t\ty();\n\t}\n}\n#else\nstatic inline void second(void) {}\n#endif\n";
-
-    #[test]
-    fn the_attribute_list_is_sorted() {
-        assert!(ATTRIBUTES.is_sorted());
-    }
 
     fn functions(text: &[u8]) -> (Source, Vec<Function>) {
         let source = Source::new(text.to_vec());
