@@ -3,6 +3,11 @@
 //! Hides apt: its private lists, which mirror the machine uses, and how a download goes on where it was cut off.
 
 mod apt;
+mod download;
+mod find;
 mod sources;
+mod view;
 
-pub use apt::*;
+pub(crate) use apt::Apt;
+pub use find::Wanted;
+pub(crate) use view::package_of_control;
