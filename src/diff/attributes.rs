@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 use bstr::{BStr, BString, ByteSlice};
 
+use super::path::unquoted;
 use crate::repo::{ObjectId, Repo};
 
 /// What a file says about an attribute.
@@ -168,7 +169,7 @@ fn parse_line(line: &[u8], is_root: bool) -> Option<Line> {
     if line.is_empty() || line.starts_with(b"#") {
         return None;
     }
-    let (name, rest) = unquote(line).unwrap_or_else(|| {
+    let (name, rest) = unquoted(line).unwrap_or_else(|| {
         let (name, rest) = word(line);
         (name.into(), rest)
     });
@@ -230,46 +231,6 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let start = text.iter().position(|byte| !blank(byte));
     let text = &text[start.unwrap_or(text.len())..];
     text.split_at(text.iter().position(blank).unwrap_or(text.len()))
-}
-
-/// A pattern in double quotes, with C's escapes, and what follows it.
-fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
-    let mut rest = text.strip_prefix(b"\"")?;
-    let mut name = BString::default();
-    loop {
-        let (&byte, after) = rest.split_first()?;
-        rest = after;
-        match byte {
-            b'"' => return Some((name, rest)),
-            b'\\' => {
-                let (escaped, after) = unescape(rest)?;
-                name.push(escaped);
-                rest = after;
-            }
-            byte => name.push(byte),
-        }
-    }
-}
-
-/// The byte behind a backslash.
-fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
-    let (&letter, rest) = text.split_first()?;
-    let byte = match letter {
-        b'a' => 0x07,
-        b'b' => 0x08,
-        b'f' => 0x0c,
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'v' => 0x0b,
-        b'"' | b'\\' => letter,
-        b'0'..=b'3' => {
-            let digits = std::str::from_utf8(text.get(..3)?).ok()?;
-            return Some((u8::from_str_radix(digits, 8).ok()?, &text[3..]));
-        }
-        _ => return None,
-    };
-    Some((byte, rest))
 }
 
 /// Git's `wildmatch` with `WM_PATHNAME`: `*`, `?` and `[...]` do not match a slash, `**` does where

@@ -22,6 +22,7 @@ use crate::ui::shown_text;
 use attributes::{Attributes, State};
 pub use label::Driver;
 pub use path::quoted;
+pub(crate) use path::unquoted;
 
 /// How one file differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Paths as git writes them in patches and diffstats: quoted in C's manner where they need it.
 //!
-//! Hides git's `quote_c_style` with its default `core.quotePath`.
+//! Hides git's `quote_c_style` with its default `core.quotePath`, and its `unquote_c_style`.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -23,6 +23,25 @@ pub(super) fn quoted_with(prefix: &str, path: &BStr) -> BString {
     }
     text.push(b'"');
     text
+}
+
+/// The text in double quotes with C's escapes that another one begins with, and what follows it.
+pub(crate) fn unquoted(text: &[u8]) -> Option<(BString, &[u8])> {
+    let mut rest = text.strip_prefix(b"\"")?;
+    let mut name = BString::default();
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
+        match byte {
+            b'"' => return Some((name, rest)),
+            b'\\' => {
+                let (escaped, after) = unescape(rest)?;
+                name.push(escaped);
+                rest = after;
+            }
+            byte => name.push(byte),
+        }
+    }
 }
 
 fn needs_quotes(byte: u8) -> bool {
@@ -51,6 +70,27 @@ fn push_escaped(text: &mut BString, byte: u8) {
     text.extend_from_slice(&[b'\\', letter]);
 }
 
+/// The byte behind a backslash.
+fn unescape(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (&letter, rest) = text.split_first()?;
+    let byte = match letter {
+        b'a' => 0x07,
+        b'b' => 0x08,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'v' => 0x0b,
+        b'"' | b'\\' => letter,
+        b'0'..=b'3' => {
+            let digits = std::str::from_utf8(text.get(..3)?).ok()?;
+            return Some((u8::from_str_radix(digits, 8).ok()?, &text[3..]));
+        }
+        _ => return None,
+    };
+    Some((byte, rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +103,16 @@ mod tests {
             quoted_with("b/", BStr::new("ü\x01")),
             "\"b/\\303\\274\\001\""
         );
+    }
+
+    #[test]
+    fn what_is_quoted_is_unquoted_and_what_git_does_not_write_is_not() {
+        let path = BString::from(&b"a\x07\x08\t\n\x0b\x0c\r\"\\\xfc\x01 z"[..]);
+        let mut text = quoted(path.as_bstr());
+        text.extend_from_slice(b" rest");
+        assert_eq!(unquoted(&text), Some((path, &b" rest"[..])));
+        for wrong in ["a", "\"a", "\"\\x\"", "\"\\40\"", "\"\\400\"", "\"\\"] {
+            assert_eq!(unquoted(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 }

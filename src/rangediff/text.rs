@@ -12,7 +12,7 @@ use git2::DiffOptions;
 use unicode_width::UnicodeWidthChar;
 
 use super::Patch;
-use crate::diff::{self, Driver};
+use crate::diff::{self, Driver, unquoted};
 
 /// A patch in git's comparable form.
 #[derive(Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ impl Head {
 /// The name in `a/NAME b/NAME`, both being the same.
 fn same_name(names: &[u8]) -> Option<BString> {
     if names.starts_with(b"\"") {
-        let (name, _) = unquote(names)?;
+        let (name, _) = unquoted(names)?;
         return Some(without_prefix(name.as_bstr()).to_owned());
     }
     // `a/x b/x`: the blank in the middle divides it.
@@ -289,7 +289,7 @@ fn same_name(names: &[u8]) -> Option<BString> {
 
 /// The name behind `---` or `+++`; `None` for `/dev/null`.
 fn side(rest: &[u8]) -> Option<BString> {
-    if let Some((name, _)) = unquote(rest) {
+    if let Some((name, _)) = unquoted(rest) {
         return Some(without_prefix(name.as_bstr()).to_owned());
     }
     let name = rest
@@ -301,45 +301,12 @@ fn side(rest: &[u8]) -> Option<BString> {
 }
 
 fn whole_name(rest: &[u8]) -> BString {
-    unquote(rest).map_or_else(|| rest.into(), |(name, _)| name)
+    unquoted(rest).map_or_else(|| rest.into(), |(name, _)| name)
 }
 
 fn without_prefix(name: &BStr) -> &BStr {
     name.split_once_str("/")
         .map_or(name, |(_, name)| name.as_bstr())
-}
-
-/// A name in double quotes with C's escapes, and what follows it.
-fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
-    let mut rest = text.strip_prefix(b"\"")?;
-    let mut name = BString::default();
-    loop {
-        let (&byte, after) = rest.split_first()?;
-        rest = after;
-        match byte {
-            b'"' => return Some((name, rest)),
-            b'\\' => {
-                let (&letter, after) = rest.split_first()?;
-                let (escaped, used) = match letter {
-                    b'a' => (0x07, 0),
-                    b'b' => (0x08, 0),
-                    b'f' => (0x0c, 0),
-                    b'n' => (b'\n', 0),
-                    b'r' => (b'\r', 0),
-                    b't' => (b'\t', 0),
-                    b'v' => (0x0b, 0),
-                    b'0'..=b'3' => {
-                        let digits = std::str::from_utf8(rest.get(..3)?).ok()?;
-                        (u8::from_str_radix(digits, 8).ok()?, 2)
-                    }
-                    other => (other, 0),
-                };
-                name.push(escaped);
-                rest = &after[used..];
-            }
-            byte => name.push(byte),
-        }
-    }
 }
 
 /// The difference of two patches' texts: `@@` lines without numbers, and which part of the patch it is behind them.
