@@ -1,10 +1,9 @@
 //! `reroll explain`.
 
 use anyhow::Result;
-use serde::Serialize;
 
 use super::regen::applied;
-use super::select::{ReadArgs, print_json};
+use super::select::{Findings, ReadArgs};
 use crate::edit::Landing;
 use crate::error::Exit;
 use crate::repo::Signature;
@@ -18,14 +17,6 @@ use crate::ui::{Ui, shown_text};
 pub(super) struct Args {
     #[command(flatten)]
     read: ReadArgs,
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    version: u32,
-    base: &'a str,
-    release: &'a str,
-    edits: &'a [Landing],
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
@@ -47,19 +38,16 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Series(series) => series,
         Regenerated::Applied(what) => return applied(&what, args.read.json, ui),
     };
-    if args.read.json {
-        let report = Report {
-            version: 1,
-            base: &base.rev,
-            release: &series.release,
-            edits: &series.landings,
-        };
-        print_json(&report, ui)?;
-        return Ok(Exit::Done);
-    }
+    let text = text(&series.landings);
+    let found = Findings::Edits(&series.landings);
+    args.read.print((&base, &series.release), found, &text, ui)
+}
+
+/// The edits, patch by patch.
+fn text(landings: &[Landing]) -> String {
     let mut text = String::new();
     let mut patch = "";
-    for landing in &series.landings {
+    for landing in landings {
         if landing.patch != patch {
             patch = &landing.patch;
             text.push_str(&format!(
@@ -69,8 +57,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         }
         text.push_str(&line(landing));
     }
-    ui.text(&text)?;
-    Ok(Exit::Done)
+    text
 }
 
 fn line(landing: &Landing) -> String {

@@ -1,9 +1,8 @@
 //! `reroll facts`.
 
 use anyhow::Result;
-use serde::Serialize;
 
-use super::select::{ReadArgs, print_json};
+use super::select::{Findings, ReadArgs};
 use crate::error::Exit;
 use crate::facts::Found;
 use crate::series;
@@ -16,28 +15,10 @@ pub(super) struct Args {
     read: ReadArgs,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    version: u32,
-    base: &'a str,
-    release: &'a str,
-    facts: &'a [Found],
-}
-
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.read.series.recipe()?;
     let (repo, base) = args.read.base.open(ui)?;
     let (release, facts) = series::facts(&repo, &base, &recipe)?;
-    if args.read.json {
-        let report = Report {
-            version: 1,
-            base: &base.rev,
-            release: &release,
-            facts: &facts,
-        };
-        print_json(&report, ui)?;
-        return Ok(Exit::Done);
-    }
     let mut text = format!("Linux {}\n", shown_text(release.as_bytes()));
     for Found {
         name,
@@ -51,6 +32,6 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             shown_text(place.as_bytes())
         ));
     }
-    ui.text(&text)?;
-    Ok(Exit::Done)
+    let found = Findings::Facts(&facts);
+    args.read.print((&base, &release), found, &text, ui)
 }

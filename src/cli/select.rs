@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use bstr::ByteSlice;
+use serde::Serialize;
 
 use crate::cache::Cache;
-use crate::error::Refusal;
-use crate::facts::release;
+use crate::edit::Landing;
+use crate::error::{Exit, Refusal};
+use crate::facts::{Found, release};
 use crate::recipe::{self, Recipe};
 use crate::repo::{Base, Repo};
 use crate::ui::{Ui, shown_text};
@@ -46,8 +48,49 @@ pub(super) struct ReadArgs {
     pub(super) json: bool,
 }
 
+/// What a subcommand that only reads has found.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Findings<'a> {
+    Facts(&'a [Found]),
+    Edits(&'a [Landing]),
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    base: &'a str,
+    release: &'a str,
+    #[serde(flatten)]
+    findings: Findings<'a>,
+}
+
+impl ReadArgs {
+    /// Prints what was found on a base: as one JSON object, or as this text.
+    pub(super) fn print(
+        &self,
+        (base, release): (&Base, &str),
+        findings: Findings<'_>,
+        text: &str,
+        ui: Ui,
+    ) -> Result<Exit> {
+        if self.json {
+            let report = Report {
+                version: 1,
+                base: &base.rev,
+                release,
+                findings,
+            };
+            print_json(&report, ui)?;
+        } else {
+            ui.text(text)?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
 /// Prints an object as `--json` has it.
-pub(super) fn print_json(report: &impl serde::Serialize, ui: Ui) -> Result<()> {
+pub(super) fn print_json(report: &impl Serialize, ui: Ui) -> Result<()> {
     let json = serde_json::to_string_pretty(report)?;
     Ok(ui.data(format!("{json}\n").as_bytes())?)
 }
