@@ -2,11 +2,15 @@
 //!
 //! Hides the bookkeeping of conservation: what nothing claims, or two parts claim, becomes an error that names it.
 
+mod effect;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bstr::ByteSlice;
 use tree_sitter::Node;
+
+use effect::{called, identifiers, variation};
 
 use crate::pattern::{Captures, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
@@ -211,22 +215,11 @@ impl Division<'_> {
         }
         for (capture, banned) in &part.without {
             let range = captures.get(capture).cloned().unwrap_or(0..0);
-            if let Some(offset) = side_effect(statement.node, &range) {
+            if let Some((why, offset)) = variation(self.source, statement.node, &range, banned) {
                 objections.push(format!(
-                    "part `{}` would claim it, but its `{capture}` changes something at {} ({})",
+                    "part `{}` would claim it, but its `{capture}` {why} at {} ({})",
                     part.name,
                     self.at(offset),
-                    part.place
-                ));
-                return None;
-            }
-            let mentioned = identifiers(self.source, statement.node, &range);
-            let found = mentioned.iter().find(|(name, _)| banned.contains(name));
-            if let Some((name, offset)) = found {
-                objections.push(format!(
-                    "part `{}` would claim it, but its `{capture}` depends on `{name}` at {} ({})",
-                    part.name,
-                    self.at(*offset),
                     part.place
                 ));
                 return None;
@@ -455,62 +448,4 @@ fn nodes_in<'a>(node: Node<'a>, range: &Range<usize>) -> Vec<Node<'a>> {
         .into_iter()
         .find_map(|child| Some(nodes_in(child, range)).filter(|nodes| !nodes.is_empty()))
         .unwrap_or_default()
-}
-
-/// The functions (and macros) that are called below a node, and where.
-fn called(source: &Source, node: Node<'_>) -> Vec<(String, usize)> {
-    let mut names = Vec::new();
-    walk(node, &mut |node| {
-        if let Some(function) = node
-            .child_by_field_name("function")
-            .filter(|_| node.kind() == "call_expression")
-        {
-            let name = source.slice(function.byte_range()).to_string();
-            names.push((name, node.start_byte()));
-        }
-    });
-    names
-}
-
-/// The identifiers below a node that lie in a range, and where.
-fn identifiers(source: &Source, node: Node<'_>, range: &Range<usize>) -> Vec<(String, usize)> {
-    let mut names = Vec::new();
-    walk(node, &mut |node| {
-        if node.kind() == "identifier" && lies_in(node, range) {
-            let name = source.slice(node.byte_range()).to_string();
-            names.push((name, node.start_byte()));
-        }
-    });
-    names
-}
-
-/// Where something in a range below a node changes what it does not just set: `++`, `+=`, an assignment within an expression.
-fn side_effect(node: Node<'_>, range: &Range<usize>) -> Option<usize> {
-    let mut found = None;
-    walk(node, &mut |node| {
-        let sets = node.kind() == "assignment_expression"
-            && node
-                .child_by_field_name("operator")
-                .is_some_and(|operator| operator.kind() == "=")
-            && node
-                .parent()
-                .is_some_and(|parent| parent.kind() == "expression_statement");
-        let changes = matches!(node.kind(), "assignment_expression" | "update_expression");
-        if changes && !sets && lies_in(node, range) {
-            found = found.or(Some(node.start_byte()));
-        }
-    });
-    found
-}
-
-fn lies_in(node: Node<'_>, range: &Range<usize>) -> bool {
-    range.start <= node.start_byte() && node.end_byte() <= range.end
-}
-
-fn walk<'a>(node: Node<'a>, visit: &mut impl FnMut(Node<'a>)) {
-    visit(node);
-    let mut cursor = node.walk();
-    for child in node.children(&mut cursor).collect::<Vec<_>>() {
-        walk(child, visit);
-    }
 }

@@ -774,6 +774,37 @@ fn a_reference_count_that_depends_on_the_page_is_refused() {
 }
 
 #[test]
+fn a_case_that_keeps_a_pointer_to_the_page_in_the_page_is_refused() {
+    let has_switch = |kernel: &&Kernel| {
+        let text = kernel.file(FILE);
+        function(text.to_str().expect("UTF-8"), PAGE).contains("switch (pgmap->type)")
+    };
+    let with = |kernel: &Kernel, statement: &str| {
+        let count = "\t\tset_page_count(page, 0);\n";
+        let case = format!("{count}\t\t{statement}\n");
+        Changed::new(kernel, FILE, |text| within(text, PAGE, count, &case))
+    };
+    for kernel in kernels().iter().filter(has_switch) {
+        for statement in [
+            "page->mapping = (void *)&page->lru;",
+            "page->private = (unsigned long)page;",
+            "set_page_count(page, (long)page);",
+            "last_page = page;",
+            "{ struct page *it = page; it->mapping = (void *)page; }",
+        ] {
+            let changed = with(kernel, statement);
+            let ran =
+                changed.refused(&["`refcount`", "its `CASES` keeps `page` in what it writes"]);
+            let place = changed.place_in(PAGE, statement);
+            assert!(ran.stderr.contains(&place), "{place}\n{}", ran.stderr);
+        }
+        for statement in ["page->private = 0;", "page->private = pgmap->type;"] {
+            assert!(with(kernel, statement).result().contains(statement));
+        }
+    }
+}
+
+#[test]
 fn a_changed_loop_is_refused() {
     refused_at(
         "pfn <= end_pfn - 1",
