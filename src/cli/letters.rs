@@ -7,10 +7,9 @@ use anyhow::Result;
 use crate::diff::{self, Labels};
 use crate::error::Refusal;
 use crate::mail::{self, ChangeId, Cover, Letters, Mailbox, Threading};
-use crate::recipe::Recipe;
+use crate::recipe::{self, Recipe};
 use crate::repo::{Base, Repo, Signature};
 use crate::series::{Options, Series};
-use crate::ui::shown_text;
 
 /// How the mails look.
 #[derive(Debug, Default, clap::Args)]
@@ -83,16 +82,7 @@ impl LetterArgs {
 
     fn signature(&self, author: &Mailbox, recipe: &Recipe, base: &Base) -> Result<Signature> {
         let date = self.date.as_ref().or(recipe.series.date.as_ref());
-        let time = date.map_or(Ok(base.time), |date| {
-            let parsed: Result<jiff::Timestamp, _> = date.parse();
-            parsed.map(jiff::Timestamp::as_second).map_err(|error| {
-                Refusal::usage(format!(
-                    "`{}` is no date: {error}",
-                    shown_text(date.as_bytes())
-                ))
-                .hint("write it like `2026-11-30T12:00:00Z`")
-            })
-        })?;
+        let time = date.map_or(Ok(base.time), |date| recipe::time(date))?;
         Ok(Signature {
             name: author.name.clone().into(),
             email: author.email.clone().into(),

@@ -394,6 +394,17 @@ pub fn all_parts(parts: &[PartSpec]) -> Vec<&PartSpec> {
         .collect()
 }
 
+/// The seconds since 1970 of a date as recipes and options write it (RFC 3339).
+pub fn time(date: &str) -> Result<i64> {
+    let parsed: Result<jiff::Timestamp, _> = date.parse();
+    parsed.map(jiff::Timestamp::as_second).map_err(|error| {
+        let date = shown_text(date.as_bytes());
+        Refusal::usage(format!("`{date}` is no date: {error}"))
+            .hint("write it like `2026-11-30T12:00:00Z`")
+            .into()
+    })
+}
+
 /// The error for a line of a recipe.
 fn wrong(place: &Place, message: impl std::fmt::Display) -> anyhow::Error {
     Refusal::usage(format!("{place}: {message}"))

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -15,10 +16,11 @@ use super::check;
 use super::files::Files;
 use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
-    Recipe, SeriesSpec, Spot, Target, Text, wrong,
+    Recipe, SeriesSpec, Spot, Target, Text, time, wrong,
 };
 use crate::bench::record;
-use crate::error::Refusal;
+use crate::error::{Refusal, refusal};
+use crate::mail::{ChangeId, Mailbox};
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
 
@@ -28,17 +30,17 @@ struct SeriesFile {
     name: String,
     title: String,
     version: u32,
-    change_id: String,
-    author: Option<String>,
+    change_id: Spanned<String>,
+    author: Option<Spanned<String>>,
     #[serde(default)]
     sign_off: bool,
-    date: Option<String>,
+    date: Option<Spanned<String>>,
     #[serde(default)]
     prefix: Vec<String>,
     #[serde(default)]
-    to: Vec<String>,
+    to: Vec<Spanned<String>>,
     #[serde(default)]
-    cc: Vec<String>,
+    cc: Vec<Spanned<String>>,
     patches: Vec<Spanned<String>>,
     #[serde(default)]
     inputs: BTreeMap<String, Fact>,
@@ -151,7 +153,7 @@ impl Reader {
     fn recipe(&self) -> Result<Recipe> {
         let (label, text) = self.read("series.toml")?;
         let file: SeriesFile = parse(&label, &text)?;
-        let at = |span: std::ops::Range<usize>| place(&label, &text, span);
+        let at = |span: Range<usize>| place(&label, &text, span);
         let facts = file.fact.into_iter().map(|raw| FactSpec {
             place: at(raw.name.span()),
             name: raw.name.into_inner(),
@@ -179,6 +181,14 @@ impl Reader {
         for (name, text) in named.chain(recorded) {
             self.learn(name, text);
         }
+        let mailboxes = |all: Vec<Spanned<String>>| -> Result<Vec<String>> {
+            let all = all.into_iter();
+            all.map(|raw| valid(raw, &at, Mailbox::parse)).collect()
+        };
+        let author = file
+            .author
+            .map(|raw| valid(raw, &at, Mailbox::parse_person));
+        let date = file.date.map(|raw| valid(raw, &at, time));
         let recipe = Recipe {
             digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
             directory: self.files.directory(),
@@ -190,13 +200,13 @@ impl Reader {
                 name: file.name,
                 title: file.title,
                 version: file.version,
-                change_id: file.change_id,
-                author: file.author,
+                change_id: valid(file.change_id, &at, ChangeId::parse)?,
+                author: author.transpose()?,
                 sign_off: file.sign_off,
-                date: file.date,
+                date: date.transpose()?,
                 prefix: file.prefix,
-                to: file.to,
-                cc: file.cc,
+                to: mailboxes(file.to)?,
+                cc: mailboxes(file.cc)?,
                 inputs: file.inputs,
                 check: file.check,
             },
@@ -283,10 +293,30 @@ fn parse<T: serde::de::DeserializeOwned>(label: &str, text: &str) -> Result<T> {
     })
 }
 
-fn place(label: &str, text: &str, span: std::ops::Range<usize>) -> Place {
+fn place(label: &str, text: &str, span: Range<usize>) -> Place {
     Place {
         file: label.to_owned(),
         line: text[..span.start].matches('\n').count() + 1,
+    }
+}
+
+/// A text that `read` takes; otherwise what is wrong with it, with its line.
+fn valid<T>(
+    raw: Spanned<String>,
+    at: &impl Fn(Range<usize>) -> Place,
+    read: impl Fn(&str) -> Result<T>,
+) -> Result<String> {
+    let place = at(raw.span());
+    let text = raw.into_inner();
+    match read(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            let message = format!("{place}: {error}");
+            let hint = refusal(&error).and_then(|refusal| refusal.hint.clone());
+            Err(Refusal::usage(message)
+                .hint(hint.unwrap_or_default())
+                .into())
+        }
     }
 }
 

@@ -467,6 +467,50 @@ fn dates_versions_and_change_ids_are_checked() {
 }
 
 #[test]
+fn what_mails_are_made_of_is_refused_with_its_line() {
+    let version = "version = 1\n";
+    for (line, words) in [
+        ("author = \"A U Thor\"", "`A U Thor` is no name and address"),
+        ("author = \"a@example.org\"", "`a@example.org` has no name"),
+        (
+            "author = \"A\\u001b[31m <a@example.org\"",
+            "is no name and address",
+        ),
+        ("date = \"yesterday\"", "`yesterday` is no date"),
+        ("date = \"2026-11-30\"", "`2026-11-30` is no date"),
+        (
+            "cc = [\"a@example.org\", \"nobody\"]",
+            "`nobody` is no name and address",
+        ),
+    ] {
+        let changed = format!("{version}{line}\n");
+        let place = format!("{SERIES}:6: ");
+        broken(
+            SERIES,
+            version,
+            &changed,
+            &[&place, words, "hint: write it like"],
+        );
+    }
+    let id = "20261130-lamp-batches-0123456789ab";
+    for wrong in [
+        "lamps",
+        "20261130-0123456789ab",
+        "2026-lamps-0123456789ab",
+        "",
+    ] {
+        let words = format!("{SERIES}:6: `{wrong}` is no change id");
+        broken(SERIES, id, wrong, &[&words, "0123456789ab"]);
+    }
+    broken(
+        SERIES,
+        "\"lamps@example.org\"",
+        "\"lamps\"",
+        &["`lamps` is no name and address"],
+    );
+}
+
+#[test]
 fn a_base_that_is_no_kernel_is_refused() {
     for makefile in [
         None,
