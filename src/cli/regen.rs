@@ -1,6 +1,6 @@
 //! `reroll regen`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -167,11 +167,11 @@ impl Args {
     }
 }
 
-fn write_file(file: &std::path::Path, bytes: &[u8]) -> Result<()> {
+fn write_file(file: &Path, bytes: &[u8]) -> Result<()> {
     let parent = file
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(std::path::Path::new("."));
+        .unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(parent).and_then(|mut temp| {
         std::io::Write::write_all(&mut temp, bytes)?;
         temp.persist(file).map(drop).map_err(|error| error.error)
@@ -191,18 +191,25 @@ struct Move<'a> {
 }
 
 impl<'a> Move<'a> {
-    /// Refuses, before anything is written, a ref that is elsewhere.
+    /// Refuses, before anything is written, a ref that is elsewhere, and a branch that a work tree is on.
     fn plan(repo: &Repo, name: &'a str, series: &Series, force: bool) -> Result<Self> {
         let last = series.patches.last().context("a series has patches")?;
         let (old, new) = (repo.reference(name)?, last.commit.id);
-        match old {
-            Some(old) if old != new && !force => Err(Refusal::usage(format!(
+        let plan = Self { name, old, new };
+        if old == Some(new) {
+            return Ok(plan);
+        }
+        if let Some(old) = old.filter(|_| !force) {
+            return Err(Refusal::usage(format!(
                 "`{}` is at {old}, and would move to {new}",
                 shown_text(name.as_bytes())
             ))
             .hint("`--force` moves it; the old commits stay in its reflog")
-            .into()),
-            _ => Ok(Self { name, old, new }),
+            .into());
+        }
+        match repo.used_by(name)? {
+            Some(root) => Err(in_use(name, &root).into()),
+            None => Ok(plan),
         }
     }
 
@@ -220,6 +227,16 @@ impl<'a> Move<'a> {
         ui.status(&format!("{name} is at {new}"));
         Ok(())
     }
+}
+
+/// The refusal to move a branch under the work tree that stands on it.
+fn in_use(name: &str, root: &Path) -> Refusal {
+    Refusal::usage(format!(
+        "cannot move `{}`: the work tree `{}` is on it",
+        shown_text(name.as_bytes()),
+        root.display()
+    ))
+    .hint("`git switch --detach` there first, end what it is in the middle of, or name another ref")
 }
 
 fn report(

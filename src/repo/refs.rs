@@ -1,9 +1,14 @@
 //! Refs: read, listed, and moved by compare and swap.
 //!
-//! Hides which names git takes.
+//! Hides which names git takes, and how work trees say what they stand on.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use git2::ErrorCode;
+use bstr::ByteSlice;
+use git2::{ErrorCode, Repository};
 
 use super::store::{ObjectId, Repo};
 use crate::error::Refusal;
@@ -39,6 +44,26 @@ impl Repo {
         Ok(refs)
     }
 
+    /// The work tree, the main one or a linked one, that stands on a branch, or is in the middle of a rebase or a bisection of it:
+    /// where `git branch --force` refuses to move it.
+    pub fn used_by(&self, name: &str) -> Result<Option<PathBuf>> {
+        let common = self.git.commondir();
+        let linked = match fs::read_dir(common.join("worktrees")) {
+            Ok(entries) => entries.collect::<Result<Vec<_>, _>>(),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        };
+        let linked = linked.context("cannot list the linked work trees")?;
+        let mut linked = linked.iter().map(fs::DirEntry::path);
+        if let Some(dir) = linked.find(|dir| stands_on(dir, name)) {
+            return Ok(Some(linked_root(&dir)));
+        }
+        let main = Repository::open(common).context("cannot open the main repository")?;
+        let root = main.workdir().filter(|_| stands_on(common, name));
+        // libgit2 ends it with a slash.
+        Ok(root.map(|root| root.components().collect()))
+    }
+
     /// Moves a ref by compare and swap: it must still be at `old` (`None`: must not exist yet).
     pub fn update_reference(
         &self,
@@ -68,6 +93,28 @@ impl Repo {
 #[must_use]
 pub fn is_ref_name(name: &str) -> bool {
     name.starts_with("refs/") && git2::Reference::is_valid_name(name)
+}
+
+/// Whether the work tree whose own part of the repository is `dir` stands on a branch.
+fn stands_on(dir: &Path, name: &str) -> bool {
+    let first_line = |file: &str| {
+        let text = fs::read(dir.join(file)).unwrap_or_default();
+        text.lines().next().unwrap_or_default().trim().to_owned()
+    };
+    let branch = name.strip_prefix("refs/heads/").unwrap_or(name);
+    let head = first_line("HEAD");
+    head.strip_prefix(b"ref: ") == Some(name.as_bytes())
+        || ["rebase-merge/head-name", "rebase-apply/head-name"]
+            .iter()
+            .any(|file| first_line(file) == name.as_bytes())
+        || first_line("BISECT_START") == branch.as_bytes()
+}
+
+/// The root of a linked work tree: its `gitdir` names the `.git` file there.
+fn linked_root(dir: &Path) -> PathBuf {
+    let file = fs::read(dir.join("gitdir")).unwrap_or_default();
+    let file = file.trim().to_path_lossy().into_owned();
+    file.parent().unwrap_or(dir).to_owned()
 }
 
 fn not_a_ref(name: &str) -> anyhow::Error {

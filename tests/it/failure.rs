@@ -783,6 +783,69 @@ fn a_ref_that_is_elsewhere_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn a_branch_that_a_work_tree_is_on_is_not_moved_under_it() {
+    let tiny = Tiny::new();
+    let git = |args: &[&str]| tiny.sandbox.git(args).run().expect_exit(0);
+    git(&["clone", "-q", "tree.git", "clone"]);
+    git(&["-C", "clone", "switch", "-q", "-c", "series"]);
+    git(&["-C", "clone", "commit", "-q", "--allow-empty", "-m", "more"]);
+    let tip = || git(&["-C", "clone", "rev-parse", "refs/heads/series"]).stdout;
+    let before = tip();
+    let regen = |tree: &str| {
+        let args = [
+            "regen", "--author", AUTHOR, "-o", "out", "--force", "--tree", tree,
+        ];
+        let args = [
+            &args[..],
+            &["--base", &tiny.rev, "--ref", "refs/heads/series"],
+        ]
+        .concat();
+        tiny.sandbox.reroll(args).run()
+    };
+    let refused = |tree: &str, root: &str| {
+        let words = [
+            "cannot move `refs/heads/series`",
+            &format!("/{root}` is on it"),
+        ];
+        regen(tree).refused(2).says(&words);
+        assert_eq!(tip(), before, "{tree}");
+        assert!(!tiny.sandbox.path("out").exists(), "{tree}");
+        // As git does.
+        git(&["-C", "clone", "branch", "-q", "-f", "other", "HEAD"]);
+        let args = ["-C", tree, "branch", "-f", "series", "other~"];
+        tiny.sandbox.git(args).run().expect_exit(128);
+    };
+    refused("clone", "clone");
+    // The same from a linked work tree, and for the branch that one is on.
+    git(&[
+        "-C",
+        "clone",
+        "worktree",
+        "add",
+        "-q",
+        "--detach",
+        "../linked",
+    ]);
+    refused("linked", "clone");
+    git(&["-C", "clone", "switch", "-q", "--detach"]);
+    git(&["-C", "linked", "switch", "-q", "series"]);
+    refused("clone", "linked");
+    refused("linked", "linked");
+    // One that is in the middle of something comes back to its branch.
+    git(&["-C", "linked", "bisect", "start"]);
+    git(&["-C", "linked", "checkout", "-q", "--detach"]);
+    refused("clone", "linked");
+    git(&["-C", "linked", "bisect", "reset", "HEAD"]);
+    tiny.sandbox
+        .write("clone/.git/rebase-merge/head-name", "refs/heads/series\n");
+    tiny.sandbox.write("clone/.git/rebase-merge/onto", &before);
+    refused("linked", "clone");
+    std::fs::remove_dir_all(tiny.sandbox.path("clone/.git/rebase-merge")).expect("removed");
+    regen("clone").expect_exit(0);
+    assert_ne!(tip(), before);
+}
+
+#[test]
 fn hostile_names_are_shown_escaped() {
     let tiny = Tiny::new();
     let hostile = "x\u{1b}]0;owned\u{7}\u{1b}[2J\r\nerror: all is well\u{202e}";
