@@ -3,9 +3,8 @@
 //! Hides where it is, the lock between runs, and what a run that was killed leaves behind.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bstr::ByteSlice;
@@ -13,8 +12,9 @@ use serde::Serialize;
 
 use crate::debian::{Apt, Wanted};
 use crate::error::{Exit, Refusal, exit_of};
-use crate::exec::{Task, check_interrupted};
+use crate::exec::Task;
 use crate::import::{self, IMPORT_REF, Origin, Source, digest, kernel_release};
+use crate::lock::{Hold, Lock};
 use crate::repo::{IMPORT_TRAILER, ObjectId, Repo};
 use crate::ui::{Ui, shown_text};
 
@@ -153,11 +153,11 @@ impl Cache {
     /// Imports `source` and names it `name`.
     pub fn add(&self, name: &str, source: &Source, options: AddOptions, ui: Ui) -> Result<Added> {
         check_name(name)?;
-        let lock = self.lock(ui)?;
+        let lock = self.lock()?;
         self.remove_leftovers()?;
         self.init()?;
         self.delete_ref(IMPORT_REF)?;
-        let added = self.import(name, source, options, &lock, ui);
+        let added = self.import(name, source, options, lock.file(), ui);
         if added.is_err() {
             // The error that came first is the one to tell.
             let _ = self.remove_leftovers();
@@ -252,7 +252,7 @@ impl Cache {
     }
 
     /// Forgets a base and gives its disk space back.
-    pub fn remove(&self, name: &str, ui: Ui) -> Result<Entry> {
+    pub fn remove(&self, name: &str) -> Result<Entry> {
         check_name(name)?;
         let missing = || {
             Refusal::usage(format!("there is no base `{name}`"))
@@ -261,7 +261,7 @@ impl Cache {
         if self.repo()?.is_none() {
             return Err(missing().into());
         }
-        let _lock = self.lock(ui)?;
+        let _lock = self.lock()?;
         self.remove_leftovers()?;
         let repo = Repo::open(&self.repo_path())?;
         let commit_id = repo.reference(&tag_ref(name))?.ok_or_else(missing)?;
@@ -284,29 +284,15 @@ impl Cache {
     }
 
     /// Waits until no other run changes the cache.
-    fn lock(&self, ui: Ui) -> Result<File> {
+    fn lock(&self) -> Result<Lock> {
         let path = self.dir.join("lock");
         let not_locked = || {
             Refusal::tool(format!("cannot use the cache `{}`", self.dir.display()))
                 .hint("check its permissions, or set `XDG_CACHE_HOME` to another place")
         };
-        let file = fs::create_dir_all(&self.dir)
-            .and_then(|()| File::create(&path))
-            .with_context(not_locked)?;
-        let mut told = false;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => {
-                    if !std::mem::replace(&mut told, true) {
-                        ui.status("waiting for another reroll that changes the cache of bases");
-                    }
-                    check_interrupted()?;
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                Err(TryLockError::Error(error)) => return Err(error).with_context(not_locked),
-            }
-        }
+        fs::create_dir_all(&self.dir).with_context(not_locked)?;
+        let doing = "changes the cache of bases";
+        Lock::take(&path, Hold::Alone, doing, not_locked)
     }
 
     fn git(&self) -> Task {

@@ -17,6 +17,7 @@ pub mod facts;
 pub mod gate;
 pub mod import;
 pub mod lab;
+pub mod lock;
 pub mod mail;
 pub mod outgoing;
 pub mod pattern;

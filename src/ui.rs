@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -32,11 +32,23 @@ pub struct Ui {
     quiet: bool,
 }
 
+/// What the whole process shares, since it has one terminal.
+struct Terminal {
+    quiet: bool,
+    /// The board that is drawn.
+    bars: Option<MultiProgress>,
+}
+
+static TERMINAL: Mutex<Terminal> = Mutex::new(Terminal {
+    quiet: false,
+    bars: None,
+});
+
 /// A progress bar appears only after this long.
 const PROGRESS_AFTER: Duration = Duration::from_millis(250);
 
 impl Ui {
-    /// Decides colour for the whole process; `quiet` drops status lines and progress.
+    /// Decides colour, and what [`notice`] says, for the whole process; `quiet` drops status lines and progress.
     #[must_use]
     pub fn new(color: Color, quiet: bool) -> Self {
         match color {
@@ -45,6 +57,7 @@ impl Ui {
             Color::Never => anstream::ColorChoice::Never,
         }
         .write_global();
+        terminal().quiet = quiet;
         Self { quiet }
     }
 
@@ -99,10 +112,12 @@ impl Ui {
         } else {
             ProgressDrawTarget::hidden()
         };
+        let all = MultiProgress::with_draw_target(target);
+        terminal().bars = shown.then(|| all.clone());
         Board {
             ui: self,
             shown,
-            all: MultiProgress::with_draw_target(target),
+            all,
             bars: Mutex::default(),
         }
     }
@@ -142,11 +157,7 @@ pub struct Board {
 impl Board {
     /// A line that stays, above the bars. On a terminal or not.
     pub fn status(&self, line: &str) {
-        if self.shown {
-            self.all.suspend(|| self.ui.status(line));
-        } else {
-            self.ui.status(line);
-        }
+        self.ui.status(line);
     }
 
     /// Moves the bar called `name` to `done` of `total` and says what is done now.
@@ -181,6 +192,12 @@ impl Board {
     }
 }
 
+impl Drop for Board {
+    fn drop(&mut self) {
+        terminal().bars = None;
+    }
+}
+
 /// A running progress bar; it disappears when dropped.
 #[derive(Debug)]
 pub struct Progress {
@@ -203,6 +220,14 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A line of talk from where no [`Ui`] is at hand, such as a thread that waits.
+pub fn notice(line: &str) {
+    let quiet = terminal().quiet;
+    if !quiet {
+        talk("", Style::new(), line);
     }
 }
 
@@ -237,18 +262,26 @@ fn bold(color: AnsiColor) -> Style {
     Style::new().bold().fg_color(Some(color.into()))
 }
 
-/// Writes one message to standard error; where even that fails there is nobody left to tell.
+/// Writes one message to standard error, above the bars that are drawn; where even that fails there is nobody left to tell.
 fn talk(label: &str, style: Style, line: &str) {
     let lines: Vec<_> = line
         .lines()
         .map(|line| shown_text(line.as_bytes()))
         .collect();
-    let _ = writeln!(
-        anstream::stderr().lock(),
-        "{style}{label}{style:#}{}",
-        // What is on a line of its own must not look like one of ours.
-        lines.join("\n  ")
-    );
+    // What is on a line of its own must not look like one of ours.
+    let text = format!("{style}{label}{style:#}{}", lines.join("\n  "));
+    let write = || {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    };
+    let bars = terminal().bars.clone();
+    match bars {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
+}
+
+fn terminal() -> MutexGuard<'static, Terminal> {
+    TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn quiet_pipe(result: io::Result<()>) -> io::Result<()> {

@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         }
         Command::List { json } => list(&cache, *json, ui)?,
         Command::Remove { name } => {
-            let removed = cache.remove(name, ui)?;
+            let removed = cache.remove(name)?;
             ui.status(&format!(
                 "removed {} (Linux {})",
                 removed.name,

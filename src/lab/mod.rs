@@ -10,13 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::error::Refusal;
 use crate::exec::{Task, check_interrupted};
+use crate::lock::{Hold, Lock, Waiting};
 use crate::repo::{self, ObjectId, Repo};
 use crate::ui::shown_text;
 
@@ -27,48 +28,8 @@ pub type Files = BTreeMap<BString, Option<repo::File>>;
 #[derive(Debug, Clone)]
 pub struct Lab {
     root: PathBuf,
-}
-
-/// A lock on something in the lab; it ends with the last process that holds it.
-#[derive(Debug)]
-pub struct Lock {
-    file: File,
-}
-
-impl Lock {
-    /// Takes the lock beside `path`, waiting for whoever has it.
-    fn take(path: &Path) -> Result<Self> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        let file = options
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(&path);
-        let file = file.with_context(|| not_written(&path))?;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { file }),
-                Err(fs::TryLockError::WouldBlock) => {
-                    check_interrupted()?;
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(fs::TryLockError::Error(error)) => {
-                    return Err(error).with_context(|| not_written(&path));
-                }
-            }
-        }
-    }
-
-    /// The lock for a child to hold as well.
-    fn share(&self) -> Result<File> {
-        self.file
-            .try_clone()
-            .context("cannot hand a lock to a child")
-    }
+    /// Shared locks on the sources that were asked for: nobody prunes them under this run.
+    sources: Arc<Mutex<BTreeMap<PathBuf, Lock>>>,
 }
 
 /// A source tree with some files of its own, and the `O=` directory that is built from it. Locked while it lives.
@@ -78,8 +39,8 @@ pub struct BuildDir {
     lock: Lock,
 }
 
-/// How long between two looks at a lock that somebody else holds.
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// What the name of a directory that is not whole yet, or not any more, ends in.
+const PARTIAL: &str = "partial";
 
 /// Mode bits of a symbolic link in git.
 const MODE_LINK: u32 = 0o120_000;
@@ -106,7 +67,8 @@ impl Lab {
             .hint("choose a cache directory without blanks, colons and quotes (XDG_CACHE_HOME)")
             .into());
         }
-        Ok(Self { root })
+        let sources = Arc::default();
+        Ok(Self { root, sources })
     }
 
     /// Where outcomes are kept.
@@ -142,11 +104,11 @@ impl Lab {
         files: impl Iterator<Item = (&'a Path, &'a [u8])>,
     ) -> Result<PathBuf> {
         let dir = self.root.join(name);
-        let _lock = Lock::take(&dir)?;
+        let _lock = lock(&dir)?;
         if dir.is_dir() {
             return Ok(dir);
         }
-        let partial = dir.with_extension("partial");
+        let partial = dir.with_extension(PARTIAL);
         remove_dir(&partial)?;
         for (path, bytes) in files {
             let file = partial.join(path);
@@ -167,24 +129,46 @@ impl Lab {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<PathBuf> {
         let source = self.root.join("source").join(tree_id.to_string());
-        if source.is_dir() {
-            return Ok(source);
+        let lock_file = lock_file(&source);
+        let mut waiting = Waiting::new(&lock_file, &uses(&source));
+        while !self.sources().contains_key(&source) {
+            let hold = if source.is_dir() {
+                Hold::Shared
+            } else {
+                Hold::Alone
+            };
+            let lock = Lock::try_take(&lock_file, hold).with_context(|| not_written(&source))?;
+            let Some(lock) = lock else {
+                waiting.pause()?;
+                continue;
+            };
+            match (hold, source.is_dir()) {
+                (Hold::Shared, true) => {
+                    lock.stamp();
+                    self.sources().insert(source.clone(), lock);
+                }
+                (Hold::Alone, false) => {
+                    let partial = source.with_extension(PARTIAL);
+                    remove_dir(&partial)?;
+                    export(git_dir, tree_id, &partial, progress)?;
+                    fs::rename(&partial, &source).with_context(|| not_written(&source))?;
+                }
+                // It came, or went, before it was locked.
+                (Hold::Shared, false) | (Hold::Alone, true) => {}
+            }
         }
-        let _lock = Lock::take(&source)?;
-        if source.is_dir() {
-            return Ok(source);
-        }
-        let partial = source.with_extension("partial");
-        remove_dir(&partial)?;
-        export(git_dir, tree_id, &partial, progress)?;
-        fs::rename(&partial, &source).with_context(|| not_written(&source))?;
         Ok(source)
+    }
+
+    fn sources(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Lock>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The build directory called `key`, with a source that differs from `source` in at most the paths of `base`.
     pub fn build_dir(&self, key: &str, source: &Path, base: &Files) -> Result<BuildDir> {
         let root = self.root.join("build").join(key);
-        let lock = Lock::take(&root)?;
+        let lock = lock(&root)?;
+        lock.stamp();
         let dir = BuildDir { root, lock };
         if !dir.ready().is_file() || dir.busy().is_file() || !dir.source().is_dir() {
             remove_dir(&dir.root)?;
@@ -241,14 +225,20 @@ impl BuildDir {
     pub fn run(&self, task: Task) -> Result<crate::exec::Output> {
         let mark = || not_written(&self.root);
         File::create(self.busy()).with_context(mark)?;
-        let output = task.holding(self.lock.share()?).run()?;
+        let output = task.holding(self.lock()?).run()?;
         fs::remove_file(self.busy()).with_context(mark)?;
         Ok(output)
     }
 
     /// Runs a child that writes only beside what kbuild made; a kill does no harm.
     pub fn run_with_output(&self, task: Task) -> Result<crate::exec::Output> {
-        task.holding(self.lock.share()?).run()
+        task.holding(self.lock()?).run()
+    }
+
+    /// The lock for a child to hold as well.
+    fn lock(&self) -> Result<File> {
+        let lock = self.lock.file().try_clone();
+        lock.context("cannot hand a lock to a child")
     }
 
     fn ready(&self) -> PathBuf {
@@ -258,6 +248,25 @@ impl BuildDir {
     fn busy(&self) -> PathBuf {
         self.root.join("busy")
     }
+}
+
+/// The lock on a directory of the lab, once nobody else has it.
+fn lock(dir: &Path) -> Result<Lock> {
+    Lock::take(&lock_file(dir), Hold::Alone, &uses(dir), || {
+        not_written(dir)
+    })
+}
+
+/// The file beside a directory that is locked for it.
+fn lock_file(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// What is said of whoever has the lock on a directory.
+fn uses(dir: &Path) -> String {
+    format!("uses `{}`", dir.display())
 }
 
 /// Refuses a path of a tree that would land outside of it, or in git's own directory.

@@ -350,13 +350,13 @@ fn objects(cache: &Cache) -> String {
 fn a_removed_base_gives_its_space_back_and_the_others_stay() {
     let dir = scratch();
     let cache = Cache::at(&dir.path().join("cache"));
-    assert!(cache.remove("k", ui()).is_err(), "there is no cache yet");
+    assert!(cache.remove("k").is_err(), "there is no cache yet");
     let tree = dir.path().join("tree");
     write_directory(&tree);
     add(&cache, "a", &tree).expect("imported");
     fs::write(tree.join("more"), "more").expect("written");
     add(&cache, "b", &tree).expect("imported");
-    cache.remove("b", ui()).expect("removed");
+    cache.remove("b").expect("removed");
     git(&cache.repo_path(), &["fsck", "--strict"]);
     let names: Vec<_> = cache
         .list()
@@ -365,9 +365,9 @@ fn a_removed_base_gives_its_space_back_and_the_others_stay() {
         .map(|base| base.name)
         .collect();
     assert_eq!(names, ["a"]);
-    cache.remove("a", ui()).expect("removed");
+    cache.remove("a").expect("removed");
     assert_eq!(objects(&cache), "");
-    let error = cache.remove("a", ui()).expect_err("gone");
+    let error = cache.remove("a").expect_err("gone");
     assert_eq!(exit_of(&error), Exit::Usage);
     add(&cache, "a", &tree).expect("imported once more");
 }
@@ -974,7 +974,7 @@ fn a_download_that_is_whole_already_is_used_and_a_wrong_one_is_not() {
         fs::create_dir_all(&archives).expect("made");
         fs::write(&kept, wrong).expect("written");
         debian(&cache, "k", "sid").expect("fetched anew");
-        cache.remove("k", ui()).expect("removed");
+        cache.remove("k").expect("removed");
     }
     let pool = mirror.path("debian/pool/linux-source-7.3_7.3.4-1_all.deb");
     fs::remove_file(&pool).expect("removed");
@@ -984,7 +984,7 @@ fn a_download_that_is_whole_already_is_used_and_a_wrong_one_is_not() {
     fs::write(&kept, &deb).expect("written");
     debian(&cache, "k", "sid").expect("it was fetched before");
     fs::write(&pool, vec![0; deb.len()]).expect("written");
-    cache.remove("k", ui()).expect("removed");
+    cache.remove("k").expect("removed");
     let error =
         debian(&cache, "k", "sid").expect_err("the mirror's file is not what its lists say");
     assert_eq!(exit_of(&error), Exit::Tool);

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use crate::support::{AUTHOR, Sandbox, Tiny};
+use crate::support::{AUTHOR, Ran, Sandbox, Tiny};
 
 /// The words of each subcommand, those of nested ones too, as the help lists them.
 fn commands(sandbox: &Sandbox, words: &[String]) -> Vec<Vec<String>> {
@@ -232,6 +232,34 @@ fn talk_goes_to_standard_error_and_colour_where_it_is_asked_for() {
             .starts_with("error: "),
         "an error is never quiet"
     );
+}
+
+#[test]
+fn who_waits_for_the_cache_says_so_once_unless_it_is_told_to_be_quiet() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "kernel/Makefile",
+        "VERSION = 6\nPATCHLEVEL = 99\nSUBLEVEL = 0\nEXTRAVERSION =\n",
+    );
+    sandbox.write("kernel/Kconfig", "");
+    let lock = sandbox.write("home/cache/reroll/lock", "");
+    let held = std::fs::File::open(lock).expect("a file");
+    held.lock().expect("nobody has it");
+    let add = |args: &[&str]| {
+        let all = [args, &["base", "add", "mine", "kernel"]].concat();
+        sandbox.reroll(all).start()
+    };
+    let (talks, quiet) = (add(&[]), add(&["--quiet"]));
+    std::thread::sleep(std::time::Duration::from_millis(1800));
+    held.unlock().expect("it was held");
+    let said = |child: std::process::Child| {
+        let output = child.wait_with_output().expect("it ends");
+        Ran::of("base add".to_owned(), output).expect_exit(0).stderr
+    };
+    let waiting = "waiting for another reroll that changes the cache of bases\n";
+    let talks = said(talks);
+    assert_eq!(talks.matches(waiting).count(), 1, "{talks}");
+    assert_eq!(said(quiet), "");
 }
 
 #[test]

@@ -162,6 +162,11 @@ impl Kernel {
 
     /// A commit on top, with this subject or whole message.
     fn commit(&mut self, message: &str, files: &[(&str, &str)]) {
+        self.commit_by("A U Thor", message, files);
+    }
+
+    /// The same by somebody of this name.
+    fn commit_by(&mut self, name: &str, message: &str, files: &[(&str, &str)]) {
         let repo = self.repo();
         for (path, text) in files {
             self.files.insert((*path).to_owned(), (*text).to_owned());
@@ -189,7 +194,7 @@ impl Kernel {
             )
         };
         let author = Signature {
-            name: "A U Thor".into(),
+            name: name.into(),
             email: "author@example.org".into(),
             time: 1_700_000_000 + i64::try_from(self.commits.len()).expect("few"),
             offset: 60,
@@ -668,16 +673,7 @@ fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -
         let run = scope.spawn(|| kernel.task(&args).run());
         match after {
             After::Time(after) => std::thread::sleep(after),
-            After::Child(name) => {
-                let deadline = Instant::now() + Duration::from_mins(1);
-                while !alive_below(&kernel.path("cache"))
-                    .iter()
-                    .any(|it| it.starts_with(name))
-                {
-                    assert!(Instant::now() < deadline, "no {name} in a minute");
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            }
+            After::Child(name) => wait_for_child(kernel, name),
         }
         let pid = own_check(&kernel.path("kernel.git"));
         let since = Instant::now();
@@ -687,6 +683,19 @@ fn interrupted(kernel: &Kernel, signal: rustix::process::Signal, after: After) -
         let _ = run.join();
         since.elapsed()
     })
+}
+
+/// Waits until a child of a check runs whose command line begins like this.
+fn wait_for_child(kernel: &Kernel, name: &str) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let is_there = || {
+        let alive = alive_below(&kernel.path("cache"));
+        alive.iter().any(|it| it.starts_with(name))
+    };
+    while !is_there() {
+        assert!(Instant::now() < deadline, "no {name} in a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The process of `reroll check` on this repository.
@@ -734,6 +743,40 @@ fn a_killed_check_leaves_nothing_stale() {
         let report = kernel.check(&["--gate", "build,section"]);
         assert_eq!(report.comparable(), expected, "killed after {millis} ms");
     }
+}
+
+/// One build, in one configuration.
+const ONE_BUILD: [&str; 4] = ["--gate", "build", "--configuration", "gcc"];
+
+#[test]
+fn who_waits_for_another_run_says_so_once() {
+    let mut kernel = Kernel::with(&[("slow", "2\n")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| kernel.check(&ONE_BUILD));
+        wait_for_child(&kernel, "sleep");
+        let second = kernel.check(&ONE_BUILD);
+        (first.join().expect("the first run ends"), second)
+    });
+    let waiting = "waiting for another reroll that uses `";
+    assert_eq!(
+        second.stderr.matches(waiting).count(),
+        1,
+        "{}",
+        second.stderr
+    );
+    assert!(!first.stderr.contains(waiting), "{}", first.stderr);
+    assert_eq!(first.bad(), Vec::<String>::new(), "{}", first.stderr);
+    assert_eq!(second.comparable(), first.comparable());
+}
+
+#[test]
+fn threads_of_one_run_wait_for_each_other_in_silence() {
+    let mut kernel = Kernel::with(&[("slow", "0.5\n")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    // Every configuration wants the source, and each has a build directory of its own.
+    let report = kernel.check(&["--gate", "build,checkpatch,maintainers"]);
+    assert!(!report.stderr.contains("waiting"), "{}", report.stderr);
 }
 
 /// A series of one patch with this message, its mail gate not left out.
