@@ -2,6 +2,7 @@
 //!
 //! Hides where it is, the lock between runs, and what a run that was killed leaves behind.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -134,6 +135,22 @@ impl Cache {
         let tags = self.tags()?.into_iter();
         tags.map(|tag| entry(&repo, &tag.name, tag.commit_id))
             .collect()
+    }
+
+    /// The trees of all bases.
+    pub fn trees(&self) -> Result<BTreeSet<ObjectId>> {
+        let Some(repo) = self.repo()? else {
+            return Ok(BTreeSet::new());
+        };
+        let tags = self.tags()?.into_iter();
+        tags.map(|tag| Ok(repo.commit(tag.commit_id)?.tree_id))
+            .collect()
+    }
+
+    /// Where kernels are built.
+    #[must_use]
+    pub fn lab_path(&self) -> PathBuf {
+        self.dir.join("lab")
     }
 
     /// The base to use where none is named: the one called [`DEFAULT_BASE`], which is fetched when it is not there yet.

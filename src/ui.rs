@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use bstr::ByteSlice;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{DecimalBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::{Refusal, refusal};
 
@@ -251,6 +251,12 @@ pub fn shown_text(bytes: &[u8]) -> String {
         }
     }
     shown
+}
+
+/// A number of bytes as a person reads it: `1.95 GB`.
+#[must_use]
+pub fn shown_size(bytes: u64) -> String {
+    DecimalBytes(bytes).to_string()
 }
 
 /// Characters that reorder what a terminal shows (Unicode's bidirectional controls).

@@ -1,5 +1,7 @@
 //! `reroll base`.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -7,9 +9,10 @@ use super::select::print_json;
 use crate::cache::{AddOptions, Cache, State};
 use crate::error::Exit;
 use crate::import::Source;
-use crate::ui::{Ui, shown_text};
+use crate::lab::{Lab, Mode, Pruned, Pruning};
+use crate::ui::{Ui, shown_size, shown_text};
 
-/// Import kernels into the cache, as bases that `--base NAME` finds, and list them.
+/// Import kernels into the cache, as bases that `--base NAME` finds, list them, and give their space back.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -45,6 +48,18 @@ enum Command {
     Remove {
         /// The base's name
         name: String,
+    },
+    /// Remove sources and builds that `check` and `bench` left in the cache and nobody has used for a while
+    ///
+    /// The source of a base in the cache stays, and so does the one of a build that stays. What a run uses now is never touched. Whatever is
+    /// removed is made again when it is needed.
+    Prune {
+        /// How long it has to be unused
+        #[arg(long, value_name = "DAYS", default_value_t = 30)]
+        older_than: u32,
+        /// Only say what would be removed
+        #[arg(short = 'n', long)]
+        dry_run: bool,
     },
 }
 
@@ -82,8 +97,38 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
                 shown_text(removed.release.as_bytes())
             ));
         }
+        Command::Prune {
+            older_than,
+            dry_run,
+        } => {
+            let mode = if *dry_run { Mode::Tell } else { Mode::Remove };
+            prune(&cache, *older_than, mode, ui)?;
+        }
     }
     Ok(Exit::Done)
+}
+
+fn prune(cache: &Cache, days: u32, mode: Mode, ui: Ui) -> Result<()> {
+    let lab = cache.lab_path();
+    let pruning = if lab.is_dir() {
+        let unused_for = Duration::from_hours(24 * u64::from(days));
+        Lab::open(&lab)?.prune(&cache.trees()?, unused_for, mode)?
+    } else {
+        Pruning::default()
+    };
+    let (removed, freed) = match mode {
+        Mode::Remove => ("removed", "freed"),
+        Mode::Tell => ("would remove", "would free"),
+    };
+    for Pruned { path, bytes } in &pruning.gone {
+        let size = shown_size(*bytes);
+        ui.status(&format!("{removed} {} ({size})", path.display()));
+    }
+    if pruning.in_use > 0 {
+        ui.status(&format!("left alone, in use: {}", pruning.in_use));
+    }
+    ui.status(&format!("{freed} {}", shown_size(pruning.bytes())));
+    Ok(())
 }
 
 fn list(cache: &Cache, json: bool, ui: Ui) -> Result<()> {

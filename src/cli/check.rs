@@ -103,6 +103,5 @@ fn regenerated(
 }
 
 pub(super) fn lab_directory() -> Result<PathBuf> {
-    let repo = Cache::open()?.repo_path();
-    Ok(repo.with_file_name("lab"))
+    Ok(Cache::open()?.lab_path())
 }

@@ -3,6 +3,8 @@
 //! Hides how a tree with a patch on top comes to be without a copy of the tree, and what survives a kill: a source
 //! appears whole or not at all, and a build directory that somebody was killed in is built anew.
 
+mod prune;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -20,6 +22,8 @@ use crate::exec::{Task, check_interrupted};
 use crate::lock::{Hold, Lock, Waiting};
 use crate::repo::{self, ObjectId, Repo};
 use crate::ui::shown_text;
+
+pub use prune::{Mode, Pruned, Pruning};
 
 /// The content of some paths of a tree; `None` is a path that is not there.
 pub type Files = BTreeMap<BString, Option<repo::File>>;

@@ -779,6 +779,133 @@ fn threads_of_one_run_wait_for_each_other_in_silence() {
     assert!(!report.stderr.contains("waiting"), "{}", report.stderr);
 }
 
+impl Kernel {
+    /// `reroll base` with the cache of the checks; what it said.
+    fn base(&self, args: &[&str]) -> String {
+        let task = Task::new(env!("CARGO_BIN_EXE_reroll"))
+            .clean_env()
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .arg("base")
+            .args(args);
+        let output = task.run().expect("reroll starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.exit, reroll::exec::End::Code(0), "{said}");
+        said
+    }
+
+    /// The sources and builds in the lab.
+    fn lab(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for part in ["build", "source"] {
+            let dir = self.path("cache/reroll/lab").join(part);
+            for entry in fs::read_dir(dir).expect("a lab").flatten() {
+                if entry.path().is_dir() {
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    found.push(format!("{part}/{name}"));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Makes all in the lab look as if it was used last so many days ago.
+    fn age(&self, days: u64) {
+        let then = std::time::SystemTime::now() - Duration::from_hours(24 * days);
+        for name in self.lab() {
+            let lock = self.path("cache/reroll/lab").join(format!("{name}.lock"));
+            let lock = fs::File::options().write(true).open(lock).expect("a lock");
+            lock.set_modified(then).expect("a time");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_used_for_long_is_pruned_and_made_again() {
+    let kernel = clean();
+    assert!(
+        kernel.base(&["prune"]).contains("freed 0 B"),
+        "there is no lab"
+    );
+    let report = kernel.check(&ONE_BUILD);
+    let lab = kernel.lab();
+    assert_eq!(lab.len(), 2, "a source and a build: {lab:?}");
+    kernel.age(29);
+    assert!(kernel.base(&["prune"]).contains("freed 0 B"));
+    assert_eq!(kernel.lab(), lab);
+    // A use counts.
+    kernel.age(31);
+    kernel.check(&["--gate", "build", "--configuration", "gcc", "--renew"]);
+    kernel.base(&["prune"]);
+    assert_eq!(kernel.lab(), lab);
+    kernel.age(31);
+    let said = kernel.base(&["prune", "--dry-run"]);
+    for name in &lab {
+        assert!(said.contains(&format!("would remove {name} (")), "{said}");
+    }
+    assert!(
+        said.contains("would free ") && !said.contains("free 0 B"),
+        "{said}"
+    );
+    assert_eq!(kernel.lab(), lab);
+    let said = kernel.base(&["prune"]);
+    for name in &lab {
+        assert!(said.contains(&format!("removed {name} (")), "{said}");
+    }
+    assert!(
+        said.contains("freed ") && !said.contains("freed 0 B"),
+        "{said}"
+    );
+    assert_eq!(kernel.lab(), Vec::<String>::new());
+    let again = kernel.check(&["--gate", "build", "--configuration", "gcc", "--renew"]);
+    assert_eq!(again.comparable(), report.comparable());
+    assert_eq!(kernel.lab(), lab);
+}
+
+#[test]
+fn the_source_of_a_base_in_the_cache_is_not_pruned_before_the_base_is_removed() {
+    let kernel = clean();
+    for (name, text) in &Kernel::new().files {
+        let path = kernel.path("directory").join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("written");
+    }
+    let directory = kernel.path("directory");
+    kernel.base(&["add", "mine", directory.to_str().expect("text")]);
+    kernel.check(&ONE_BUILD);
+    kernel.age(31);
+    kernel.base(&["prune"]);
+    let lab = kernel.lab();
+    assert!(
+        matches!(&lab[..], [only] if only.starts_with("source/")),
+        "{lab:?}"
+    );
+    kernel.base(&["remove", "mine"]);
+    kernel.base(&["prune"]);
+    assert_eq!(kernel.lab(), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_in_use_is_not_pruned_and_what_a_killed_run_left_is() {
+    let mut kernel = Kernel::with(&[("slow", "1\n")]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    let left = kernel.path("cache/reroll/lab/source/0123.partial/mm");
+    fs::create_dir_all(&left).expect("a directory");
+    std::thread::scope(|scope| {
+        let check = scope.spawn(|| kernel.check(&ONE_BUILD));
+        wait_for_child(&kernel, "sleep");
+        let before = kernel.lab();
+        let said = kernel.base(&["prune", "--older-than", "0"]);
+        assert!(said.contains("left alone, in use: 1"), "{said}");
+        assert!(said.contains("removed source/0123.partial ("), "{said}");
+        assert_eq!(kernel.lab().len(), before.len() - 1);
+        let report = check.join().expect("the check ends");
+        assert_eq!(report.bad(), Vec::<String>::new(), "{}", report.stderr);
+    });
+    kernel.base(&["prune", "--older-than", "0"]);
+    assert_eq!(kernel.lab(), Vec::<String>::new());
+}
+
 /// A series of one patch with this message, its mail gate not left out.
 fn mailed(message: &str, args: &[&str]) -> Report {
     let mut kernel = Kernel::new();
