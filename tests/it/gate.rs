@@ -616,6 +616,111 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
 }
 
 #[test]
+fn a_patch_of_which_only_the_subject_is_upstream_is_not_upstream() {
+    let lines = |changed: &[(usize, &str)]| -> String {
+        let line = |number: usize| {
+            let found = changed.iter().find(|(it, _)| *it == number);
+            found.map_or_else(|| format!("{number}\n"), |(_, text)| format!("{text}\n"))
+        };
+        (1..=40).map(line).collect()
+    };
+    let plain = lines(&[]);
+    let mut kernel = Kernel::with(&[("mm/x.c", &plain), ("mm/y.c", &plain), ("mm/z.c", &plain)]);
+    let base = kernel.files.clone();
+    kernel.commit("one", &[("mm/x.c", &lines(&[(10, "ten")]))]);
+    kernel.commit("two", &[("mm/y.c", &lines(&[(20, "twenty")]))]);
+    kernel.commit("three", &[("mm/z.c", &lines(&[(30, "thirty")]))]);
+    let series = kernel.commits.clone();
+    // The other base has a rework of what `two` changes, and something else that is called `three`.
+    kernel.commits.truncate(2);
+    kernel.files = base;
+    kernel.commit("rework y", &[("mm/y.c", &lines(&[(20, "reworked")]))]);
+    kernel.commit("three", &[("mm/z.c", &lines(&[(5, "five")]))]);
+    let onto = kernel.commits.last().expect("commits").to_string();
+    kernel.commits = series;
+
+    let report = kernel.check(&["--gate", "apply", "--onto", &onto]);
+    let configuration = format!("onto {onto}");
+    let of = |patch| report.of("apply", Some(&configuration), patch);
+    let verdicts = [1, 2, 3].map(|patch| of(patch)["verdict"].as_str().expect("text"));
+    assert_eq!(verdicts, ["clean", "conflict", "clean"]);
+    assert_eq!(report.bad(), [format!("apply {configuration} 2: fail")]);
+    assert_eq!(report.exit, reroll::exec::End::Code(1));
+    assert_eq!(Report::lines(of(1)), "");
+    let three = Report::lines(of(3));
+    assert!(three.starts_with("remark: "), "{three}");
+    assert!(
+        three.contains("same subject, but another patch-id"),
+        "{three}"
+    );
+}
+
+/// Authors and subjects that mail has trouble with, and the line that shows what git would make of them; none where they survive.
+const HOSTILE: [(&str, &str, &str); 10] = [
+    (
+        "Ä. U. Thör",
+        "mm: ünïcödé subject that is long enough to need folding over more than one line 世界世界世界世界世界世界世界世界",
+        "",
+    ),
+    (
+        "Ä. Ü Thör (Example, Inc.)",
+        "mm: what about =?UTF-8?q?literal?= encoded-words in an ASCII subject?",
+        "",
+    ),
+    (
+        "Foo B. Bar, Jr.",
+        "mm: plain : with colon and a [tag] inside",
+        "",
+    ),
+    (
+        "作者測試",
+        "mm: 這是一個非常長的主旨行用來測試多位元組字元不會在編碼字中間被切開這是一個非常長的主旨行",
+        "",
+    ),
+    (
+        "Plain Name",
+        "mm: an-extremely-long-single-token-subject-without-any-spaces-that-cannot-be-folded-by-the-mailer-at-all-really",
+        "",
+    ),
+    ("Dot Name", "mm: a dot at the end.", ""),
+    (
+        "Bracket Name",
+        "[RFC] mm: a bracket in front",
+        "+Subject: mm: a bracket in front",
+    ),
+    (
+        "Ä. \"Ü\" Thör",
+        "mm: quotes in the name",
+        "+Author: Ä. Ü Thör",
+    ),
+    ("Tab\tName", "mm: a tab in the name", "+Author: Tab Name"),
+    (
+        "Space Name",
+        "mm: double  spaces",
+        "+Subject: mm: double spaces",
+    ),
+];
+
+#[test]
+fn hostile_authors_and_subjects_survive_or_fail_the_apply_gate_with_what_is_lost() {
+    let mut kernel = Kernel::new();
+    let mut text = THING.to_owned();
+    for (number, (name, subject, _)) in HOSTILE.iter().enumerate() {
+        text += &format!("/* {number} */\n");
+        let message = format!("{subject}\n\nWhy.\n\nSigned-off-by: {name} <author@example.org>\n");
+        kernel.commit_by(name, &message, &[("mm/thing.c", &text)]);
+    }
+    let report = kernel.check(&["--gate", "apply"]);
+    for (number, (name, subject, lost)) in (1..).zip(&HOSTILE) {
+        let outcome = report.of("apply", None, number);
+        let lines = Report::lines(outcome);
+        let status = if lost.is_empty() { "pass" } else { "fail" };
+        assert_eq!(outcome["status"], status, "{name}: {subject}\n{lines}");
+        assert!(lines.contains(lost), "{name}: {subject}\n{lines}");
+    }
+}
+
+#[test]
 fn junit_has_a_case_for_each_patch_gate_and_configuration() {
     let kernel = clean();
     let file = kernel.path("junit.xml");
