@@ -49,27 +49,28 @@ pub struct Cli {
     command: Command,
 }
 
+// An `about` alone leaves the longer help of the arguments as it is; a comment would take its place.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Regenerate the series on a base and write its mails
+    #[command(about = "Regenerate the series on a base and write its mails")]
     Regen(regen::Args),
-    /// Show what is probed in a base, and where it was found
+    #[command(about = "Show what is probed in a base, and where it was found")]
     Facts(facts::Args),
-    /// Show where each edit would land, without writing anything
+    #[command(about = "Show where each edit would land, without writing anything")]
     Explain(explain::Args),
-    /// Prove a series before it is sent
+    #[command(about = "Prove a series before it is sent")]
     Check(check::Args),
-    /// Measure what the series gains, and record it for its letters
+    #[command(about = "Measure what the series gains, and record it for its letters")]
     Bench(bench::Args),
-    /// Show which outside tools are there, and what the missing ones would enable
+    #[command(about = "Show which outside tools are there, and what the missing ones would enable")]
     Doctor(doctor::Args),
-    /// Compare two versions of a series
+    #[command(about = "Compare two versions of a series")]
     Diff(diff::Args),
-    /// Import kernels as bases, and list them
+    #[command(about = "Import kernels as bases, list them, and give their space back")]
     Base(base::Args),
-    /// Regenerate series on new bases as they come, and keep what was found
+    #[command(about = "Regenerate series on new bases as they come, and keep what was found")]
     Bot(bot::Args),
-    /// Show what the bot found as a page, or for a machine
+    #[command(about = "Show what the bot found as a page, or for a machine")]
     Report(report::Args),
     /// Print completions for a shell
     Completions {

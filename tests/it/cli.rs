@@ -94,6 +94,17 @@ fn the_help_names_the_exit_codes_and_an_example() {
     ] {
         assert!(text.contains(word), "{word}\n{text}");
     }
+    // What its arguments say at length is there, and not in the short help.
+    for (name, words) in [
+        ("regen", "the same bytes on every machine"),
+        ("check", "a second run says `cached`"),
+        ("bench", "a non-temporal fill"),
+        ("diff", "paired by identity"),
+    ] {
+        let shown = |flag| help(&sandbox, &[name.to_owned()], flag).replace('\n', " ");
+        assert!(shown("--help").contains(words), "{name}: {words}");
+        assert!(!shown("-h").contains(words), "{name}: {words}");
+    }
     for name in ["regen", "facts", "explain"] {
         let text = help(&sandbox, &[name.to_owned()], "--help");
         assert!(
