@@ -162,7 +162,7 @@ impl Context {
 impl Runner<'_> {
     /// Runs every job after those it needs.
     fn run(&mut self, text: &str) -> Run {
-        let workflow: Workflow = serde_norway::from_str(text).expect("a workflow");
+        let workflow: Workflow = serde_saphyr::from_str(text).expect("a workflow");
         let triggers: Vec<_> = workflow.on.keys().map(String::as_str).collect();
         assert_eq!(triggers, ["schedule", "workflow_dispatch"]);
         assert_eq!(workflow.permissions["contents"], "write", "it pushes");
