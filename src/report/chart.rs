@@ -203,10 +203,7 @@ fn row((point, steps): &(&Point<'_>, Steps<'_>)) -> Row {
     let cells = steps.all().map(|it| figure(it.ns)).into_iter();
     Row {
         base: shown(point.base),
-        link: point
-            .entry
-            .map(super::Entry::anchor)
-            .unwrap_or_default(),
+        link: point.entry.map(super::Entry::anchor).unwrap_or_default(),
         date: shown(&point.performance.run.date),
         cells: cells.chain([times(steps)]).collect(),
     }

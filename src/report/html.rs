@@ -296,10 +296,7 @@ fn facts(record: &Record) -> Vec<Fact> {
 
 fn ids(entry: &Entry) -> Vec<Id> {
     let record = &entry.record;
-    let base = format!(
-        "{} (Linux {})",
-        record.base.commit, record.base.release
-    );
+    let base = format!("{} (Linux {})", record.base.commit, record.base.release);
     let ids = [
         ("Base", Some(base)),
         ("Last patch", record.tip.clone()),
@@ -316,7 +313,10 @@ fn ids(entry: &Entry) -> Vec<Id> {
 
 /// What was measured on the base of a record, if it is in this plot.
 fn measured(plot: &Plot<'_>, entry: &Entry) -> Option<Measured> {
-    let own = |it: &&Point<'_>| it.performance.run.series == entry.record.series && it.performance.run.tree == entry.record.base.tree;
+    let own = |it: &&Point<'_>| {
+        it.performance.run.series == entry.record.series
+            && it.performance.run.tree == entry.record.base.tree
+    };
     let point = plot.points.iter().find(own)?;
     let line = |setting: Setting| {
         let steps = point.performance.steps(setting)?;

@@ -211,7 +211,10 @@ impl Runner<'_> {
         );
         let matrix: Value = serde_json::from_str(&context.fill(&strategy.matrix)).expect("JSON");
         let cells = matrix["include"].as_array().expect("a list");
-        assert!((1..=256).contains(&cells.len()), "more jobs than there may be");
+        assert!(
+            (1..=256).contains(&cells.len()),
+            "more jobs than there may be"
+        );
         let mut all = End::Success;
         for cell in cells {
             let mut context = Context {
@@ -415,8 +418,14 @@ fn the_github_workflow_goes_from_the_plan_over_its_cells_to_the_page() {
         "{}",
         ended.summary
     );
-    assert!(play.read("artifacts/report/index.html").contains("tiny on v1.2"));
-    assert!(play.read("artifacts/report/reroll.xml").contains("tiny on v1.1"));
+    assert!(
+        play.read("artifacts/report/index.html")
+            .contains("tiny on v1.2")
+    );
+    assert!(
+        play.read("artifacts/report/reroll.xml")
+            .contains("tiny on v1.1")
+    );
 
     // A runner that was never there before has the state: nothing is new.
     let before = play.refs("shared.git");
@@ -436,7 +445,11 @@ fn a_cell_that_breaks_takes_no_other_with_it_and_is_planned_again() {
     assert_eq!(ended.ends["cell tiny/v1.1/quick"], End::Failure);
     assert_eq!(ended.ends["cell tiny/v1.2/quick"], End::Success);
     assert_eq!(ended.ends["merge"], End::Success, "{}", ended.log);
-    let records = || play.refs("shared.git").matches("refs/reroll/records/").count();
+    let records = || {
+        play.refs("shared.git")
+            .matches("refs/reroll/records/")
+            .count()
+    };
     assert_eq!(records(), 1, "{}", ended.log);
     assert!(
         ended.summary.contains("| v1.2 | clean |") && !ended.summary.contains("v1.1"),
@@ -444,7 +457,10 @@ fn a_cell_that_breaks_takes_no_other_with_it_and_is_planned_again() {
         ended.summary
     );
     let ended = run(&play, None);
-    assert!(!ended.ends.contains_key("cell tiny/v1.2/quick"), "it is done");
+    assert!(
+        !ended.ends.contains_key("cell tiny/v1.2/quick"),
+        "it is done"
+    );
     assert_eq!(ended.ends["cell tiny/v1.1/quick"], End::Success);
     assert_all_done(&play, &ended.log);
 }

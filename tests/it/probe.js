@@ -1,4 +1,8 @@
 // What a browser makes of the page: written into the page itself, and told to the page around it.
+const blocked = [];
+addEventListener("securitypolicyviolation", (event) => blocked.push(event.effectiveDirective));
+const failed = [];
+addEventListener("error", (event) => failed.push(event.message || event.target.outerHTML.slice(0, 120)), true);
 addEventListener("load", () => {
 	const all = (selector) => [...document.querySelectorAll(selector)];
 	const root = document.documentElement;
@@ -46,6 +50,8 @@ addEventListener("load", () => {
 		landmarks: ["body > header", "main", "body > footer", "h1"].map((it) => all(it).length),
 		// Every list has to be empty.
 		faults: {
+			blocked,
+			failed,
 			run: window.pwned ? ["a script of the page's data"] : [],
 			scripts: all("script").filter((element) => element.id !== "probe").map(name),
 			handlers: all("*").filter((element) => [...element.attributes].some((it) => it.name.startsWith("on"))).map(name),

@@ -8,10 +8,18 @@ use crate::bot::{Play, QUICK};
 
 /// A record of `reroll bench` for a base.
 pub(crate) fn measured(tree: &str, release: &str, cpu: &str, ns: [f64; 3]) -> Value {
-    let spread = |median: f64| json!({ "low": median * 0.97, "median": median, "high": median * 1.04 });
+    let spread =
+        |median: f64| json!({ "low": median * 0.97, "median": median, "high": median * 1.04 });
     let patches = ["helper", "batch", "header", "use"];
     let [base, last, limit] = ns;
-    let steps = [("base", base), ("helper", base), ("batch", base), ("header", last), ("use", last), ("limit", limit)];
+    let steps = [
+        ("base", base),
+        ("helper", base),
+        ("batch", base),
+        ("header", last),
+        ("use", last),
+        ("limit", limit),
+    ];
     let mut figures = Vec::new();
     for (order, more) in [(0, 0.0), (9, 0.4)] {
         for (step, ns) in steps {
@@ -157,14 +165,18 @@ fn page(play: &Play, options: &[&str]) -> String {
 
 /// The part of a page between two texts.
 fn part<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
-    let rest = page.split_once(from).unwrap_or_else(|| panic!("no {from}")).1;
+    let rest = page
+        .split_once(from)
+        .unwrap_or_else(|| panic!("no {from}"))
+        .1;
     rest.split_once(to).unwrap_or_else(|| panic!("no {to}")).0
 }
 
 /// The values of an attribute, in order.
 fn attributes<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
     let ends = text.split(start).skip(1);
-    ends.map(|rest| rest.split('"').next().expect("a quote")).collect()
+    ends.map(|rest| rest.split('"').next().expect("a quote"))
+        .collect()
 }
 
 #[test]
@@ -172,32 +184,60 @@ fn what_was_measured_is_drawn_over_the_bases_in_their_order() {
     let play = measured_play();
     let page = page(&play, &["--performance", "fast.json", "slow.json"]);
     let charts = part(&page, "id=\"performance\"", "id=\"results\"");
-    assert_eq!(charts.matches("<svg class=\"chart\"").count(), 2, "one an order");
+    assert_eq!(
+        charts.matches("<svg class=\"chart\"").count(),
+        2,
+        "one an order"
+    );
     let chart = part(charts, "<svg class=\"chart\"", "</svg>");
     assert_eq!(chart.matches("<polyline").count(), 3);
     assert_eq!(chart.matches("class=\"spread\"").count(), 6);
     let (old, new) = (chart.find(">v1.2<"), chart.find(">v1.10<"));
-    assert!(old.is_some() && old < new, "by version, not by letters: {chart}");
+    assert!(
+        old.is_some() && old < new,
+        "by version, not by letters: {chart}"
+    );
     // The base's line goes from 4 to 2, the limit's from 2 to 1: where the axis has those values.
     let lines = attributes(chart, "<polyline points=\"");
     let ys = |line: usize| -> Vec<f64> {
         let points = lines[line].split(' ');
         points
-            .map(|point| point.split_once(',').expect("x,y").1.parse().expect("a number"))
+            .map(|point| {
+                point
+                    .split_once(',')
+                    .expect("x,y")
+                    .1
+                    .parse()
+                    .expect("a number")
+            })
             .collect()
     };
     let tick = |value: &str| -> f64 {
-        let before = chart.split(&format!(">{value}</text>")).next().expect("a part");
+        let before = chart
+            .split(&format!(">{value}</text>"))
+            .next()
+            .expect("a part");
         let y = before.rsplit(" y=\"").next().expect("y");
-        y.split('"').next().expect("a quote").parse().expect("a number")
+        y.split('"')
+            .next()
+            .expect("a quote")
+            .parse()
+            .expect("a number")
     };
     for (line, at) in [(0, ["4", "2"]), (2, ["2", "1"])] {
         for (y, value) in ys(line).into_iter().zip(at) {
-            assert!((y - tick(value)).abs() < 0.11, "{line}: {y} {value}: {chart}");
+            assert!(
+                (y - tick(value)).abs() < 0.11,
+                "{line}: {y} {value}: {chart}"
+            );
         }
     }
     // The same as text.
-    let row = part(charts, "<tr><th scope=\"row\"><a href=\"#tiny/v1.2\">v1.2</a></th>", "</tr>");
+    let row = part(
+        charts,
+        "<tr><th scope=\"row\"><a href=\"#tiny/v1.2\">v1.2</a></th>",
+        "</tr>",
+    );
     assert_eq!(
         row,
         "<td>4.00 (3.88 to 4.16)</td><td>3.00 (2.91 to 3.12)</td><td>2.00 (1.94 to 2.08)</td><td>1.33</td><td>2026-01-02</td>"
@@ -224,14 +264,38 @@ fn figures_that_cannot_be_compared_are_in_plots_of_their_own() {
         ("older.json", "2026-01-02", "2025-12-31"),
     ] {
         assert!(slow.contains(from));
-        play.write(name, &slow.replace(from, to).replace("\"code\":\"0\"", "\"code\":\"1\""));
+        play.write(
+            name,
+            &slow
+                .replace(from, to)
+                .replace("\"code\":\"0\"", "\"code\":\"1\""),
+        );
     }
-    let page = page(&play, &["--performance", "slow.json", "fast.json", "other-cpu.json", "newer.json", "older.json"]);
+    let page = page(
+        &play,
+        &[
+            "--performance",
+            "slow.json",
+            "fast.json",
+            "other-cpu.json",
+            "newer.json",
+            "older.json",
+        ],
+    );
     assert_eq!(page.matches("class=\"plot\"").count(), 2);
     let first = part(&page, "id=\"performance-1\"", "</section>");
-    let dates: Vec<_> = ["2026-01-03", "2026-01-02", "2025-12-31"].map(|date| first.matches(date).count()).to_vec();
-    assert_eq!(dates, [2, 2, 0], "two orders: v1.2 as it was last measured, and v1.10");
-    assert!(first.contains("Measured with earlier templates or edits: v1.10."), "{first}");
+    let dates: Vec<_> = ["2026-01-03", "2026-01-02", "2025-12-31"]
+        .map(|date| first.matches(date).count())
+        .to_vec();
+    assert_eq!(
+        dates,
+        [2, 2, 0],
+        "two orders: v1.2 as it was last measured, and v1.10"
+    );
+    assert!(
+        first.contains("Measured with earlier templates or edits: v1.10."),
+        "{first}"
+    );
 }
 
 #[test]
@@ -264,7 +328,10 @@ fn what_is_recorded_beside_the_series_is_shown_and_lines_are_read() {
 #[test]
 fn a_file_without_figures_is_refused_and_no_page_is_written() {
     let play = measured_play();
-    play.write("half.json", &play.read("slow.json").replace("\"limit\"", "\"limits\""));
+    play.write(
+        "half.json",
+        &play.read("slow.json").replace("\"limit\"", "\"limits\""),
+    );
     for file in ["none.json", "half.json", "bot.toml"] {
         let (_, said) = play.reroll(&["report", "-o", "page.html", "--performance", file], 2);
         assert!(said.contains(file) && said.contains("hint: "), "{said}");
