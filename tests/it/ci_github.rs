@@ -148,12 +148,12 @@ impl Context {
         };
         let terms: Vec<_> = condition.split("&&").map(str::trim).collect();
         let is_always = terms.contains(&"always()");
-        let holds = |term: &&str| match term.split_once(" == ") {
-            Some((path, value)) => self.value(path) == value.trim_matches('\''),
-            None => {
-                assert_eq!(*term, "always()", "an unknown condition: {condition}");
-                true
+        let holds = |term: &&str| {
+            if let Some((path, value)) = term.split_once(" == ") {
+                return self.value(path) == value.trim_matches('\'');
             }
+            assert_eq!(*term, "always()", "an unknown condition: {condition}");
+            true
         };
         terms.iter().all(holds) && (sound || is_always)
     }

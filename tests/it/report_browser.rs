@@ -19,6 +19,9 @@ const HARM: &str = "<script>window.pwned=1</script><img src=x onerror=window.pwn
 const NARROW: u32 = 360;
 const WIDE: u32 = 1200;
 
+/// So tall is a screenshot.
+const HEIGHT: u32 = 9000;
+
 /// A directory to leave screenshots in, for a person to look at.
 const SCREENSHOTS: &str = "REROLL_TEST_SCREENSHOTS";
 
@@ -311,7 +314,6 @@ fn the_page_can_be_looked_at() {
     };
     let browser = Browser::new().expect("chromium");
     fs::write(Path::new(&dir).join("page.html"), page()).expect("a page");
-    const HEIGHT: u32 = 9000;
     browser
         .play
         .write("frame.html", &framed("page.html", HEIGHT));
