@@ -114,13 +114,15 @@ fn lines<'a>(performance: &Performance, figures: &[&'a Figure]) -> Vec<Line<'a>>
 }
 
 /// A round number of at least `value`.
-fn nice_top(value: f64) -> f64 {
+#[must_use]
+pub fn nice_top(value: f64) -> f64 {
     let tick = tick(value);
     (value * 1.05 / tick).ceil() * tick
 }
 
 /// The distance of grid lines: 1, 2 or 5 times a power of 10, for four to eight of them.
-fn tick(value: f64) -> f64 {
+#[must_use]
+pub fn tick(value: f64) -> f64 {
     let power = 10_f64.powf(value.max(1e-9).log10().floor());
     [0.1, 0.2, 0.5, 1.0, 2.0]
         .into_iter()

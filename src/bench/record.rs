@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::machine::plain;
 use super::stats::Spread;
-use super::{BASE, Figure, LIMIT, Load, Machine, letter};
+use super::{BASE, Figure, LARGEST_ORDER, LIMIT, Load, Machine, letter};
 use crate::error::Refusal;
 use crate::gate::compiler_version;
 use crate::gate::settings::{Configuration, Settings};
@@ -24,6 +24,9 @@ pub const FILE: &str = "performance.json";
 
 /// Records of another form are not read.
 const VERSION: u32 = 1;
+
+/// A page that takes a second: nothing that was measured is beyond that, and what is drawn stays within bounds.
+const LONGEST_NS: f64 = 1e9;
 
 /// A result with everything that it depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,13 +105,16 @@ impl Performance {
         }
     }
 
-    /// Reads what was stored, strictly. `label` is what errors call the file.
+    /// Reads what was stored, or what `reroll bench --json` printed, strictly. `label` is what errors call the file.
     pub fn parse(label: &str, text: &str) -> Result<Self> {
         let wrong = |why: String| {
             Refusal::usage(format!("`{label}` is wrong: {why}"))
                 .hint("`reroll bench --record` writes it anew; nothing in it is meant to be edited")
         };
-        let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let value = match of_lines(text) {
+            Some(value) => value,
+            None => serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?,
+        };
         let version = value.get("version").and_then(Value::as_u64);
         if version != Some(u64::from(VERSION)) {
             return Err(wrong(format!("it is of another form than version {VERSION}")).into());
@@ -132,7 +138,11 @@ impl Performance {
                 Some(figure.of_limit),
                 figure.times_one_thread,
             ];
-            if !spreads.into_iter().flatten().all(Spread::is_sound) || figure.rounds == 0 {
+            let is_sound = spreads.into_iter().flatten().all(Spread::is_sound)
+                && figure.rounds > 0
+                && figure.order <= LARGEST_ORDER
+                && figure.ns.high <= LONGEST_NS;
+            if !is_sound {
                 return Err(format!(
                     "a figure of `{}` cannot have been measured",
                     figure.step
@@ -328,6 +338,20 @@ pub fn today() -> Result<String> {
         .context("the clock gives no date")
 }
 
+/// The lines that [`Performance::lines`] makes, as the object that is stored; `None` where the text is something else.
+fn of_lines(text: &str) -> Option<Value> {
+    let (mut run, mut figures) = (None, Vec::new());
+    for line in text.lines() {
+        let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
+        match fields.shift_remove("record")?.as_str()? {
+            "run" if run.is_none() => run = Some(fields),
+            "figure" => figures.push(fields),
+            _ => return None,
+        }
+    }
+    Some(serde_json::json!({ "version": VERSION, "run": run?, "figures": figures }))
+}
+
 fn line(record: &str, value: Value) -> String {
     let mut object = serde_json::Map::new();
     object.insert("record".to_owned(), record.into());
@@ -497,6 +521,8 @@ pub(super) mod tests {
     fn what_is_stored_is_read_back() {
         let text = String::from_utf8(planted().json().expect("JSON")).expect("text");
         assert_eq!(Performance::parse("x", &text).expect("read"), planted());
+        let lines = planted().lines().expect("lines");
+        assert_eq!(Performance::parse("x", &lines).expect("read"), planted());
     }
 
     #[test]
@@ -512,6 +538,14 @@ pub(super) mod tests {
         for (wrong, why) in [
             (
                 text.replacen("\"median\": 12.0", "\"median\": -12.0", 1),
+                "cannot have been measured",
+            ),
+            (
+                text.replacen("\"order\": 18", "\"order\": 64", 1),
+                "cannot have been measured",
+            ),
+            (
+                text.replacen("\"high\": 12.12", "\"high\": 1e300", 1),
                 "cannot have been measured",
             ),
             (

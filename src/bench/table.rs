@@ -83,7 +83,9 @@ pub fn setting_title(setting: &Setting) -> String {
     )
 }
 
-fn title(memory: Memory, pages: u64, order: u32, threads: &[u32]) -> String {
+/// What figures of these are about.
+#[must_use]
+pub fn title(memory: Memory, pages: u64, order: u32, threads: &[u32]) -> String {
     let pages = match order {
         0 => format!("{pages} single pages"),
         _ => format!("{pages} pages in compound pages of {}", 1_u64 << order),

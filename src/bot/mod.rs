@@ -299,6 +299,13 @@ impl Bot {
             .collect()
     }
 
+    /// The performance that is recorded beside the series: what errors call each file, and its text.
+    pub fn recorded(&self) -> impl Iterator<Item = &(String, String)> {
+        self.series
+            .iter()
+            .filter_map(|(recipe, _)| recipe.performance.as_ref())
+    }
+
     /// The cells that are to be run, or with `all` all there are.
     pub fn plan(&self, all: bool, ui: Ui) -> Result<Vec<Cell>> {
         let mut run = Run::default();
@@ -572,6 +579,12 @@ fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
 pub fn sort_key(record: &Record) -> impl Ord + use<> {
     let base = &record.base;
     (watch::version(&base.release), base.time, base.name.clone())
+}
+
+/// What releases are sorted by: their numbers, then the release candidate.
+#[must_use]
+pub fn release_key(release: &str) -> impl Ord + use<> {
+    watch::version(release)
 }
 
 /// Reads the files that cells have left in a directory.

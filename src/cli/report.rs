@@ -6,11 +6,12 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use super::bot::ConfigArgs;
-use crate::bot::found_in;
-use crate::error::Exit;
+use crate::bench::record::Performance;
+use crate::bot::{Bot, found_in};
+use crate::error::{Exit, Refusal};
 use crate::lab::write_whole;
 use crate::report::Report;
-use crate::ui::Ui;
+use crate::ui::{Ui, shown_text};
 
 /// Show what the bot found: a page for a browser, and formats for machines.
 ///
@@ -23,6 +24,11 @@ pub(super) struct Args {
     /// Write the page to FILE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Show what `reroll bench` measured on these bases: files of `bench --record`, or what `bench --json` printed
+    ///
+    /// What is recorded beside the series is shown anyway. Of two results for one base the newer one counts.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    performance: Vec<PathBuf>,
     /// Print everything as one JSON object
     #[arg(long)]
     json: bool,
@@ -52,7 +58,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         let found = found_in(directory)?;
         return config.bot()?.merge(&found, ui);
     }
-    let report = Report::of(args.config.bot()?.status()?);
+    let bot = args.config.bot()?;
+    let report = Report::of(bot.status()?).with_performance(performance(&bot, &args.performance)?);
     let mut written = false;
     let mut write = |file: &Option<PathBuf>, bytes: &dyn Fn() -> Result<Vec<u8>>| -> Result<()> {
         if let Some(file) = file {
@@ -73,6 +80,22 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What was measured: beside the series of the bot, and in files.
+fn performance(bot: &Bot, files: &[PathBuf]) -> Result<Vec<Performance>> {
+    let read = |file: &PathBuf| {
+        let label = file.display().to_string();
+        let text = std::fs::read_to_string(file).with_context(|| {
+            Refusal::usage(format!("cannot read `{}`", shown_text(label.as_bytes())))
+                .hint("name a file that `reroll bench --record` or `--json` has left")
+        })?;
+        Performance::parse(&label, &text)
+    };
+    let beside = bot
+        .recorded()
+        .map(|(label, text)| Performance::parse(label, text));
+    beside.chain(files.iter().map(read)).collect()
+}
+
 /// Makes the directory that a file is to be in.
 fn in_directory(file: &Path) -> Result<()> {
     let parent = file
@@ -81,7 +104,7 @@ fn in_directory(file: &Path) -> Result<()> {
     parent
         .map_or(Ok(()), std::fs::create_dir_all)
         .with_context(|| {
-            crate::error::Refusal::usage(format!("cannot write `{}`", file.display()))
+            Refusal::usage(format!("cannot write `{}`", file.display()))
                 .hint("name a file in a directory that can be written to")
         })
 }

@@ -5,8 +5,10 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::chart::{Chart, figure, times};
+use super::performance::{Plot, Point, Setting, Steps};
 use super::{Entry, Report, shown};
-use crate::bot::record::{Compared, GateRecord, LandingRecord, PatchRecord, Verdict};
+use crate::bot::record::{self, Compared, GateRecord, LandingRecord, PatchRecord, Record, Verdict};
 use crate::gate::{Name, Status};
 use crate::template;
 
@@ -18,6 +20,7 @@ struct Page {
     summary: String,
     columns: Vec<Column>,
     rows: Vec<Row>,
+    plots: Vec<Performance>,
     results: Vec<Article>,
 }
 
@@ -41,6 +44,23 @@ struct Cell {
     state: String,
 }
 
+/// A plot over bases.
+#[derive(Serialize)]
+struct Performance {
+    id: String,
+    series: String,
+    about: String,
+    other_code: Vec<String>,
+    charts: Vec<Chart>,
+}
+
+/// What was measured on one base, and the plot that it is in.
+#[derive(Serialize)]
+struct Measured {
+    id: String,
+    lines: Vec<String>,
+}
+
 #[derive(Serialize)]
 struct Article {
     id: String,
@@ -55,6 +75,7 @@ struct Article {
     patches: Vec<Patch>,
     gates: Vec<Gate>,
     compared: Option<Comparison>,
+    measured: Vec<Measured>,
     cover: Vec<String>,
     all_facts: Vec<Fact>,
     ids: Vec<Id>,
@@ -150,6 +171,7 @@ impl Report {
                 .map(|(series, _)| self.at(series, base).map_or_else(Cell::default, cell))
                 .collect(),
         };
+        let plots = self.plots();
         let page = Page {
             tool: env!("CARGO_PKG_VERSION"),
             summary: self.summary(),
@@ -161,7 +183,8 @@ impl Report {
                 })
                 .collect(),
             rows: self.bases().into_iter().map(row).collect(),
-            results: self.results.iter().map(article).collect(),
+            plots: plots.iter().map(performance).collect(),
+            results: self.results.iter().map(|it| article(it, &plots)).collect(),
         };
         template::page(TEMPLATE, &page)
     }
@@ -196,22 +219,26 @@ fn cell(entry: &Entry) -> Cell {
     }
 }
 
-fn article(entry: &Entry) -> Article {
+fn performance(plot: &Plot<'_>) -> Performance {
+    let run = plot.run();
+    let settings = plot.settings().into_iter();
+    Performance {
+        id: plot.id.clone(),
+        series: shown(&run.series),
+        about: shown(&format!(
+            "{}; {}; {}",
+            run.machine.cpu, run.configuration, run.compiler
+        )),
+        other_code: plot.of_other_code().into_iter().map(shown).collect(),
+        charts: settings
+            .filter_map(|setting| Chart::of(plot, setting))
+            .collect(),
+    }
+}
+
+fn article(entry: &Entry, plots: &[Plot<'_>]) -> Article {
     let record = &entry.record;
     let (class, mark) = look_of(entry);
-    let ids = [
-        (
-            "Base",
-            Some(format!(
-                "{} (Linux {})",
-                record.base.commit, record.base.release
-            )),
-        ),
-        ("Last patch", record.tip.clone()),
-        ("Recipe", Some(record.recipe.clone())),
-        ("Record", Some(entry.id.clone())),
-        ("Made by", Some(format!("reroll {}", record.tool))),
-    ];
     Article {
         id: entry.anchor(),
         series: shown(&record.series),
@@ -220,50 +247,93 @@ fn article(entry: &Entry) -> Article {
         mark,
         state: record.state(),
         branch: entry.branch,
-        conflict: record.conflict.as_ref().map(|conflict| Conflict {
-            message: shown(&conflict.message),
-            details: all(&conflict.details),
-            hint: shown(&conflict.hint),
-            suspects: conflict
-                .suspects
-                .iter()
-                .map(|it| shown(&format!("{}: {}", it.shown(), it.what)))
-                .collect(),
-        }),
-        facts: record
-            .changed_facts
-            .iter()
-            .map(|it| Changed {
-                name: shown(&it.name),
-                about: shown(&it.about),
-                old: shown(&it.old),
-                new: shown(&it.new),
-            })
-            .collect(),
+        conflict: record.conflict.as_ref().map(conflict),
+        facts: changed_facts(record),
         patches: record.patches.iter().map(patch).collect(),
         gates: gates(&record.gates),
         compared: record.compared.as_ref().map(compared),
-        cover: record.cover.lines().map(shown).collect(),
-        all_facts: record
-            .facts
+        measured: plots
             .iter()
-            .map(|it| Fact {
-                name: shown(&it.name),
-                about: shown(&it.about),
-                value: shown(&it.value),
-                place: shown(&it.place),
-            })
+            .filter_map(|plot| measured(plot, entry))
             .collect(),
-        ids: ids
-            .into_iter()
-            .filter_map(|(name, id)| {
-                Some(Id {
-                    name,
-                    id: shown(&id?),
-                })
-            })
+        cover: record.cover.lines().map(shown).collect(),
+        all_facts: facts(record),
+        ids: ids(entry),
+    }
+}
+
+fn conflict(conflict: &record::Conflict) -> Conflict {
+    let suspects = conflict.suspects.iter();
+    Conflict {
+        message: shown(&conflict.message),
+        details: all(&conflict.details),
+        hint: shown(&conflict.hint),
+        suspects: suspects
+            .map(|it| shown(&format!("{}: {}", it.shown(), it.what)))
             .collect(),
     }
+}
+
+fn changed_facts(record: &Record) -> Vec<Changed> {
+    let changed = |it: &record::FactChange| Changed {
+        name: shown(&it.name),
+        about: shown(&it.about),
+        old: shown(&it.old),
+        new: shown(&it.new),
+    };
+    record.changed_facts.iter().map(changed).collect()
+}
+
+fn facts(record: &Record) -> Vec<Fact> {
+    let fact = |it: &record::FactRecord| Fact {
+        name: shown(&it.name),
+        about: shown(&it.about),
+        value: shown(&it.value),
+        place: shown(&it.place),
+    };
+    record.facts.iter().map(fact).collect()
+}
+
+fn ids(entry: &Entry) -> Vec<Id> {
+    let record = &entry.record;
+    let base = format!("{} (Linux {})", record.base.commit, record.base.release);
+    let ids = [
+        ("Base", Some(base)),
+        ("Last patch", record.tip.clone()),
+        ("Recipe", Some(record.recipe.clone())),
+        ("Record", Some(entry.id.clone())),
+        ("Made by", Some(format!("reroll {}", record.tool))),
+    ];
+    let shown = |(name, id): (&'static str, Option<String>)| {
+        let id = shown(&id?);
+        Some(Id { name, id })
+    };
+    ids.into_iter().filter_map(shown).collect()
+}
+
+/// What was measured on the base of a record, if it is in this plot.
+fn measured(plot: &Plot<'_>, entry: &Entry) -> Option<Measured> {
+    let own = |it: &&Point<'_>| {
+        it.performance.run.series == entry.record.series
+            && it.performance.run.tree == entry.record.base.tree
+    };
+    let point = plot.points.iter().find(own)?;
+    let line = |setting: Setting| {
+        let steps = point.performance.steps(setting)?;
+        let Steps { base, last, limit } = &steps;
+        Some(format!(
+            "{}: {} ns a page with the whole series, {} without it ({} times as fast), limit {}",
+            setting.title(),
+            figure(last.ns),
+            figure(base.ns),
+            times(&steps),
+            figure(limit.ns)
+        ))
+    };
+    Some(Measured {
+        id: plot.id.clone(),
+        lines: plot.settings().into_iter().filter_map(line).collect(),
+    })
 }
 
 fn patch(patch: &PatchRecord) -> Patch {

@@ -3,11 +3,14 @@
 //! Hides the formats. Whatever is in a record is hostile: control characters are made visible here, and each format escapes what means
 //! something to it.
 
+mod chart;
 mod html;
+mod performance;
 mod text;
 
 use serde::Serialize;
 
+use crate::bench::record::Performance;
 use crate::bot::record::{Record, Verdict};
 use crate::bot::sort_key;
 use crate::bot::state::{Branch, Kept, encode};
@@ -18,6 +21,8 @@ use crate::ui::shown_text;
 pub struct Report {
     /// By base, the newest first, then by series.
     results: Vec<Entry>,
+    /// What was measured, in no order.
+    performance: Vec<Performance>,
 }
 
 /// One record.
@@ -32,6 +37,8 @@ struct Entry {
 struct Json<'a> {
     version: u32,
     records: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    performance: &'a [Performance],
 }
 
 #[derive(Serialize)]
@@ -58,7 +65,17 @@ impl Report {
         let mut results: Vec<_> = results.collect();
         results.sort_by_cached_key(|it| it.record.series.clone());
         results.sort_by_cached_key(|it| std::cmp::Reverse(sort_key(&it.record)));
-        Self { results }
+        Self {
+            results,
+            performance: Vec::new(),
+        }
+    }
+
+    /// With what was measured. Of two results for the same base, where nothing else tells them apart, the newer one counts.
+    #[must_use]
+    pub fn with_performance(mut self, performance: Vec<Performance>) -> Self {
+        self.performance = performance;
+        self
     }
 
     /// One object with everything, as it was recorded.
@@ -72,6 +89,7 @@ impl Report {
         let json = Json {
             version: 1,
             records: records.collect(),
+            performance: &self.performance,
         };
         let mut bytes = serde_json::to_vec_pretty(&json)?;
         bytes.push(b'\n');

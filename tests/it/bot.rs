@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -171,7 +170,7 @@ impl Play {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    fn command(&self, program: &str, dir: &str, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, program: &str, dir: &str, args: &[&str]) -> Command {
         #[expect(
             clippy::disallowed_methods,
             reason = "tests look at the binary from outside"
@@ -287,7 +286,7 @@ impl Play {
     }
 
     /// All refs of a repository.
-    fn refs(&self, dir: &str) -> String {
+    pub(crate) fn refs(&self, dir: &str) -> String {
         self.git(dir, &["for-each-ref", "--format=%(objectname) %(refname)"])
     }
 
@@ -1068,83 +1067,6 @@ fn cells_that_run_apart_end_where_one_run_does() {
     play.git(".", &["init", "-q", "--bare", "shared.git"]);
     play.reroll(&["report", "merge", "cells"], 0);
     assert_eq!(play.refs("shared.git"), play.refs("calm-shared.git"));
-}
-
-/// Needs `gitlab-ci-local` in `PATH`, or named by `REROLL_TEST_GITLAB_CI_LOCAL`.
-#[test]
-fn the_gitlab_pipeline_runs_on_a_shell() {
-    let Some(runner) = std::env::var_os("REROLL_TEST_GITLAB_CI_LOCAL").or_else(|| {
-        let paths = std::env::var_os("PATH")?;
-        let mut found = std::env::split_paths(&paths).map(|dir| dir.join("gitlab-ci-local"));
-        found.find(|path| path.exists()).map(Into::into)
-    }) else {
-        // Past the capture of a passing test: what was not tested must be seen.
-        let _ = writeln!(std::io::stderr(), "left out: gitlab-ci-local is not there");
-        return;
-    };
-    let play = Play::new("push = \"shared.git\"\n");
-    play.git(".", &["init", "-q", "--bare", "shared.git"]);
-    play.release(1, "one");
-    play.release(2, "two");
-    // The project of the pipeline, with what a runner's image would have.
-    for (path, absolute) in [
-        ("remote", play.path("remote")),
-        ("shared.git", play.path("shared.git")),
-    ] {
-        let config = play.read("bot.toml").replace(
-            &format!("\"{path}\""),
-            &format!("\"{}\"", absolute.display()),
-        );
-        play.write("bot.toml", &config);
-    }
-    play.git(".", &["init", "-q", "-b", "main", "project"]);
-    play.git(
-        "project",
-        &[
-            "remote",
-            "add",
-            "origin",
-            "git@gitlab.example.org:group/project.git",
-        ],
-    );
-    play.write("project/bot.toml", &play.read("bot.toml"));
-    play.write(
-        "project/patches/tiny/series.toml",
-        &play.read("patches/tiny/series.toml"),
-    );
-    for (path, text) in recipe() {
-        play.write(&format!("project/patches/tiny/{path}"), text);
-    }
-    let pipeline = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ci/gitlab.yml"))
-        .expect("a pipeline");
-    play.write("project/.gitlab-ci.yml", &pipeline);
-    play.write("project/.gitignore", ".gitlab-ci-local\nbot.git\n");
-    play.git("project", &["add", "-A"]);
-    play.git("project", &["commit", "-q", "-m", "project"]);
-    let bin = Path::new(env!("CARGO_BIN_EXE_reroll"))
-        .parent()
-        .expect("a directory");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH"));
-    let run = |args: &[&str]| {
-        let mut command = play.command(&runner.to_string_lossy(), "project", args);
-        let output = command.env("PATH", &path).output().expect("it starts");
-        let text = [&output.stdout[..], &output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        assert!(output.status.success(), "{text}");
-        text
-    };
-    let said = run(&[]);
-    let refs = play.refs("shared.git");
-    assert_eq!(
-        refs.matches("refs/heads/reroll/tiny/").count(),
-        2,
-        "{refs}\n{said}"
-    );
-    assert_eq!(
-        refs.matches("refs/reroll/records/tiny/").count(),
-        2,
-        "{refs}"
-    );
 }
 
 #[test]

@@ -508,7 +508,7 @@ fn development(dir: &Path) -> Vec<Kernel> {
 fn imported() -> Vec<Kernel> {
     let Some(cache) = test_cache() else {
         left_out(
-            "all of them",
+            "every base",
             "there is no cache directory: set REROLL_TEST_CACHE",
         );
         return Vec::new();
@@ -553,7 +553,7 @@ fn import(cache: &Path, name: &str, source: &str) -> Option<Kernel> {
     if ran.code == Some(0) {
         fs::write(&stamp, "").expect("a stamp");
     } else if !is_there() {
-        left_out(name, &ran.stderr);
+        left_out(&format!("the base {name}"), &ran.stderr);
         return None;
     }
     Some(Kernel::of(name, &git_dir, &rev))
@@ -568,13 +568,22 @@ fn is_fresh(stamp: &Path) -> bool {
     })
 }
 
-fn left_out(name: &str, reason: &str) {
+/// Says that something was not tested. In CI that is a failure.
+#[track_caller]
+pub(crate) fn left_out(name: &str, reason: &str) {
     assert!(
         std::env::var("CI").map_or(true, |ci| ci != "true"),
-        "the base {name} has to be there in CI: {reason}"
+        "{name} cannot be left out in CI: {reason}"
     );
     // Past the capture of a passing test: what was not tested must be seen.
     let _ = writeln!(std::io::stderr(), "left out: {name}: {}", reason.trim_end());
+}
+
+/// Where a program is that `PATH` has.
+pub(crate) fn in_path(program: &str) -> Option<PathBuf> {
+    let paths = path_variable();
+    let mut found = std::env::split_paths(&paths).map(|dir| dir.join(program));
+    found.find(|path| path.is_file())
 }
 
 fn path_variable() -> OsString {
