@@ -64,6 +64,7 @@ addEventListener("load", () => {
 			unfocused: unfocused.map(name),
 			pale: text.filter((element) => contrast(element) < 4.5).map((element) => contrast(element).toFixed(2) + " " + name(element)),
 			small: text.filter((element) => parseFloat(getComputedStyle(element).fontSize) < 11.9).map(name),
+			thin: all("th, td").filter((element) => element.textContent.trim().length > 4 && element.offsetWidth < 3 * parseFloat(getComputedStyle(element).fontSize)).map(name),
 			wide: all("body *").filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5 && !element.parentElement.closest(".scroll, pre, .skip")).map(name),
 		},
 	};

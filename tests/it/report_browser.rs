@@ -269,7 +269,7 @@ fn planted_faults_are_seen() {
         return;
     };
     let more = format!(
-        "{HARM}<p id=\"results\" style=\"width: 2000px; font-size: 5px; color: #888; background: #999\">x</p><h6>x</h6><a href=\"#nowhere\" style=\"outline: none\">x</a></main>"
+        "{HARM}<p id=\"results\" style=\"width: 2000px; font-size: 5px; color: #888; background: #999\">x</p><h6>x</h6><a href=\"#nowhere\" style=\"outline: none\">x</a><table style=\"table-layout: fixed; width: 20px\"><tr><td>narrow</td></tr></table></main>"
     );
     let planted = page()
         .replace("</main>", &more)
@@ -292,6 +292,7 @@ fn planted_faults_are_seen() {
         "unfocused",
         "pale",
         "small",
+        "thin",
         "wide",
     ];
     let found = browser.probed(&planted, Policy::None, Scheme::Light);
@@ -313,7 +314,9 @@ fn the_page_can_be_looked_at() {
         return;
     };
     let browser = Browser::new().expect("chromium");
-    fs::write(Path::new(&dir).join("page.html"), page()).expect("a page");
+    let open = page().replace("<details>", "<details open>");
+    browser.play.write("page.html", &open);
+    fs::write(Path::new(&dir).join("page.html"), open).expect("a page");
     browser
         .play
         .write("frame.html", &framed("page.html", HEIGHT));
