@@ -15,10 +15,10 @@ pub(crate) struct Play {
     dir: TempDir,
 }
 
-const MAKEFILE: &str = "VERSION = 1\nPATCHLEVEL = 0\nSUBLEVEL = 0\nEXTRAVERSION =\n";
+pub(crate) const MAKEFILE: &str = "VERSION = 1\nPATCHLEVEL = 0\nSUBLEVEL = 0\nEXTRAVERSION =\n";
 
 /// The file that the series changes.
-const POOL: &str = "// SPDX-License-Identifier: GPL-2.0
+pub(crate) const POOL: &str = "// SPDX-License-Identifier: GPL-2.0
 #include <linux/pool.h>
 
 static void pool_fill(struct pool *pool, int count)
@@ -171,7 +171,7 @@ impl Play {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    fn command(&self, program: &str, dir: &str, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, program: &str, dir: &str, args: &[&str]) -> Command {
         #[expect(
             clippy::disallowed_methods,
             reason = "tests look at the binary from outside"
@@ -183,6 +183,10 @@ impl Play {
         command
             .env("HOME", &home)
             .env("XDG_CACHE_HOME", home.join("cache"));
+        // Where a run that is killed leaves its temporary files.
+        let temporary = self.path("home/tmp");
+        fs::create_dir_all(&temporary).expect("a directory");
+        command.env("TMPDIR", temporary);
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -277,7 +281,7 @@ impl Play {
     }
 
     /// The verdicts of the patches on a base.
-    fn verdicts(&self, base: &str) -> Vec<String> {
+    pub(crate) fn verdicts(&self, base: &str) -> Vec<String> {
         let row = &self.records()[base];
         let patches = row["record"]["patches"].as_array().expect("a list");
         patches
@@ -287,7 +291,7 @@ impl Play {
     }
 
     /// All refs of a repository.
-    fn refs(&self, dir: &str) -> String {
+    pub(crate) fn refs(&self, dir: &str) -> String {
         self.git(dir, &["for-each-ref", "--format=%(objectname) %(refname)"])
     }
 
@@ -322,7 +326,7 @@ impl Play {
 }
 
 #[track_caller]
-fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
+pub(crate) fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!(
@@ -334,7 +338,7 @@ fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
 }
 
 /// Everything below a directory with its content; what git and the lab keep for themselves as well.
-fn everything(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn everything(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut open, mut found) = (vec![dir.to_owned()], BTreeMap::new());
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(&dir).expect("a directory") {
@@ -988,7 +992,7 @@ fn watching_stops_cleanly() {
 }
 
 /// Runs every cell of a plan, each as if on a machine of its own, and leaves what they found in `cells`.
-fn run_cells(play: &Play) -> usize {
+pub(crate) fn run_cells(play: &Play) -> usize {
     let (json, _) = play.reroll(&["bot", "plan", "--format", "github"], 0);
     let matrix: Value = serde_json::from_str(&json).expect("JSON");
     let cells = matrix["include"].as_array().expect("a list").clone();
