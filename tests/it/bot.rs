@@ -661,11 +661,12 @@ fn errors_of_the_surroundings_are_no_verdicts() {
 
 #[test]
 fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
-    let play = Play::new(QUICK);
+    let play = Play::new("");
     for number in 1..=4 {
         play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
         play.release(number, &format!("number {number}"));
     }
+    let forget = || drop(fs::remove_dir_all(play.path("home/cache")));
     // Undisturbed, in a repository of its own.
     let config = play.read("bot.toml");
     play.write("calm.toml", &config.replace("bot.git", "calm.git"));
@@ -677,6 +678,7 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
             .count(),
         4
     );
+    forget();
     let whole = {
         let since = Instant::now();
         play.write("time.toml", &config.replace("bot.git", "time.git"));
@@ -690,6 +692,7 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
         rounds += 1;
         assert!(rounds < 500, "the kills come too late");
         drop(fs::remove_dir_all(play.path("bot.git")));
+        forget();
         loop {
             let mut child = play.start(&["bot", "run"]);
             seed ^= seed << 13;
@@ -719,7 +722,7 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
 
 #[test]
 fn two_bots_at_once_neither_lose_nor_double_a_result() {
-    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
+    let play = Play::new("push = \"shared.git\"\n");
     for number in 1..=3 {
         play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
         play.release(number, &format!("number {number}"));
@@ -740,7 +743,7 @@ fn two_bots_at_once_neither_lose_nor_double_a_result() {
         } else {
             "other.toml"
         };
-        for dir in ["bot.git", "other.git", "shared.git"] {
+        for dir in ["bot.git", "other.git", "shared.git", "home/cache"] {
             drop(fs::remove_dir_all(play.path(dir)));
         }
         play.git(".", &["init", "-q", "--bare", "shared.git"]);

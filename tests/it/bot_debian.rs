@@ -49,6 +49,7 @@ impl Watch {
             );
         let files = [
             (".gitattributes", "*.[ch] diff=cpp\n"),
+            ("Kconfig", "mainmenu \"Linux\"\n"),
             ("Makefile", &makefile),
             ("mm/pool.c", pool),
         ];
