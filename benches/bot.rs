@@ -118,9 +118,12 @@ impl Play {
                 let changed = format!("{changed}\n/* The end of base {number}. */\n");
                 let makefile: String = makefile
                     .lines()
-                    .map(|line| match line.starts_with("SUBLEVEL =") {
-                        true => format!("SUBLEVEL = {number}\n"),
-                        false => format!("{line}\n"),
+                    .map(|line| {
+                        if line.starts_with("SUBLEVEL =") {
+                            format!("SUBLEVEL = {number}\n")
+                        } else {
+                            format!("{line}\n")
+                        }
                     })
                     .collect();
                 let from = if number == 1 {
@@ -168,7 +171,7 @@ impl Play {
 
     fn run(&self, marks: &[usize]) -> Run {
         let since = Instant::now();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_reroll"))
+        let child = Command::new(env!("CARGO_BIN_EXE_reroll"))
             .args(["-q", "bot", "run"])
             .current_dir(&self.dir)
             .env("XDG_CACHE_HOME", self.dir.join("cache"))

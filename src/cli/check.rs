@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let subject = match (&args.directory, &args.branch) {
         (Some(directory), _) => Some(Subject::from_directory(&repo, base, directory, settings)?),
         (None, Some(branch)) => Some(Subject::from_branch(&repo, base, branch, settings)?),
-        (None, None) => regenerated(args, &repo, base, &recipe, settings, ui)?,
+        (None, None) => regenerated(args, &repo, &base, &recipe, settings, ui)?,
     };
     let Some(mut subject) = subject else {
         return Ok(Exit::Done);
@@ -67,14 +67,14 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 fn regenerated(
     args: &Args,
     repo: &Repo,
-    base: Base,
+    base: &Base,
     recipe: &Recipe,
     settings: Settings,
     ui: Ui,
 ) -> Result<Option<Subject>> {
     let author = args.letters.author(recipe)?;
-    let options = args.letters.options(&author, recipe, &base)?;
-    let (regenerated, taken) = regenerate_left(repo, &base, recipe, &options)?;
+    let options = args.letters.options(&author, recipe, base)?;
+    let (regenerated, taken) = regenerate_left(repo, base, recipe, &options)?;
     let Some(series) = regen::series(regenerated, &taken, false, ui)? else {
         return Ok(None);
     };

@@ -982,7 +982,8 @@ fn a_hundred_bases_take_bounded_time() {
     let took = since.elapsed();
     assert_eq!(told, "tiny on v1.1: clean\n");
     assert_eq!(play.records().len(), 100);
-    assert!(took < Duration::from_secs(100), "{took:?}");
+    // On a busy machine, in a debug build; `benches/bot.rs` measures it.
+    assert!(took < Duration::from_mins(5), "{took:?}");
     let since = Instant::now();
     play.bot();
     let again = since.elapsed();

@@ -106,9 +106,10 @@ fn what_a_cell_found_of_another_recipe_base_or_harness_is_not_folded() {
     ];
     for file in files.map(|file| format!("patches/tiny/{file}")) {
         let before = play.read(&file);
-        let after = match file.ends_with("txt") {
-            true => before.replace("It seals", "And seals"),
-            false => format!("# Changed.\n{before}"),
+        let after = if file.ends_with("txt") {
+            before.replace("It seals", "And seals")
+        } else {
+            format!("# Changed.\n{before}")
         };
         play.write(&file, &after);
         let (_, said) = play.reroll(&["report", "merge", "cells"], 4);
