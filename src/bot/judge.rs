@@ -104,8 +104,9 @@ impl<'a> Judge<'a> {
 
     /// Where the harness is, if one of these gates runs it.
     fn harness_directory(&self, gates: &[Name]) -> Result<Option<PathBuf>> {
-        let runs = gates.contains(&Name::Equality);
-        let Some(equality) = self.settings.equality.as_ref().filter(|_| runs) else {
+        let runs = |gate: &Name| matches!(gate, Name::Equality | Name::Guest);
+        let equality = self.settings.equality.as_ref();
+        let Some(equality) = equality.filter(|_| gates.iter().any(runs)) else {
             return Ok(None);
         };
         let origin = Path::new(&self.recipe.origin);

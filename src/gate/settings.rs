@@ -245,15 +245,17 @@ impl Settings {
 
     /// Counts patches without the first `merged`, which the base has.
     pub(super) fn leave_out(&mut self, merged: usize) {
-        let Some(equality) = self.equality.as_mut().filter(|it| !it.after.is_empty()) else {
-            return;
+        // None that is left is none at all, which an empty list does not say.
+        let gone = |after: &mut Vec<usize>| {
+            let named = !after.is_empty();
+            after.retain(|number| *number > merged);
+            after.iter_mut().for_each(|number| *number -= merged);
+            named && after.is_empty()
         };
-        equality.after.retain(|number| *number > merged);
-        for number in &mut equality.after {
-            *number -= merged;
+        if self.guest.as_mut().is_some_and(|it| gone(&mut it.after)) {
+            self.guest = None;
         }
-        if equality.after.is_empty() {
-            // None at all, which an empty list does not say.
+        if self.equality.as_mut().is_some_and(|it| gone(&mut it.after)) {
             for configuration in &mut self.configuration {
                 configuration.equality = false;
             }
