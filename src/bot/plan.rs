@@ -184,3 +184,37 @@ fn gitlab(cells: &[Cell], config: &str) -> Value {
     jobs.insert("merge".to_owned(), merge);
     Value::Object(jobs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gate_runs_in_exactly_one_kind_of_cell() {
+        let config: Config = toml::from_str(
+            "repository = \"b\"\nseries = [\"s\"]\nwatch = []\n\
+             gates = [\"apply\", \"mail\", \"build\", \"equality\", \"guest\"]\n",
+        )
+        .expect("a configuration");
+        let settings: Settings = toml::from_str(
+            "[[configuration]]\nname = \"gcc 12\"\narch = \"x86_64\"\n\
+             [[configuration]]\nname = \"clang\"\narch = \"x86_64\"\n",
+        )
+        .expect("settings");
+        let cells = cells(&config, &settings, "s", "v1");
+        let found: Vec<_> = cells
+            .iter()
+            .map(|cell| (cell.id(), cell.checks(&config)))
+            .collect();
+        let some =
+            |gates: &[Name], name: Option<&str>| Checks::Some(gates.to_vec(), name.map(Into::into));
+        let builds = [Name::Build, Name::Equality];
+        let expected = [
+            ("s/v1/quick", some(&[Name::Apply, Name::Mail], None)),
+            ("s/v1/build/gcc%2012", some(&builds, Some("gcc 12"))),
+            ("s/v1/build/clang", some(&builds, Some("clang"))),
+            ("s/v1/guest", some(&[Name::Guest], None)),
+        ];
+        assert_eq!(found, expected.map(|(id, checks)| (id.to_owned(), checks)));
+    }
+}

@@ -249,7 +249,9 @@ impl Settings {
         let gone = |after: &mut Vec<usize>| {
             let named = !after.is_empty();
             after.retain(|number| *number > merged);
-            after.iter_mut().for_each(|number| *number -= merged);
+            for number in &mut *after {
+                *number -= merged;
+            }
             named && after.is_empty()
         };
         if self.guest.as_mut().is_some_and(|it| gone(&mut it.after)) {
