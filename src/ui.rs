@@ -78,6 +78,11 @@ impl Ui {
         }
     }
 
+    /// Something that was decided for the user, and that has to be seen though nothing is wrong.
+    pub fn note(self, line: &str) {
+        talk("note: ", bold(AnsiColor::Green), line);
+    }
+
     /// Something the user should know though the work goes on.
     pub fn warning(self, line: &str) {
         talk("warning: ", bold(AnsiColor::Yellow), line);

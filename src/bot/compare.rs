@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use bstr::{BString, ByteSlice};
 
 use super::record::{LandingRecord, MOST_LINES, PairRecord, PatchRecord, Record};
-use super::upstream::changed_lines;
 use crate::diff::{self, Labels};
 use crate::rangediff::{self, Kind, Pair, Patch};
 use crate::repo::{ObjectId, Repo};
+use crate::series::upstream::changed_lines;
 
 /// One patch of a result; its identity is its name in the recipe.
 pub(super) type Version = Patch;

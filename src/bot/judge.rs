@@ -2,6 +2,8 @@
 //!
 //! Hides how each verdict is reached. The result depends on nothing but the base, the recipe, the configuration and the records before it.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
@@ -11,18 +13,18 @@ use super::record::{
     BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord,
     PatchRecord, Record, Verdict,
 };
-use super::upstream::{History, Match};
 use super::watch::Watched;
 use crate::cache::Cache;
 use crate::cli::letters::LetterArgs;
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal, exit_of, refusal};
 use crate::gate::settings::Settings;
-use crate::gate::{self, Mail, Name, Status, Subject};
+use crate::gate::{self, Name, Status, Subject};
 use crate::lab::Lab;
 use crate::rangediff;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
+use crate::series::upstream::{self, History, Match, SAME_PATCH_ID};
 use crate::series::{Merged, Options, Regenerated, Series, regenerate, regenerate_rest};
 
 /// What is done the same way for each base of a series.
@@ -35,6 +37,8 @@ pub(super) struct Judge<'a> {
     pub recipe: &'a Recipe,
     /// What the recipe says about checks.
     pub settings: &'a Settings,
+    /// A digest of the harness that the gates run, where they run one.
+    harness: Option<String>,
 }
 
 /// What a result is compared with.
@@ -46,9 +50,6 @@ pub(super) struct Earlier<'a> {
     pub neighbour: Option<&'a Record>,
 }
 
-/// What is said of a commit that is a patch of the series.
-const SAME_PATCH_ID: &str = "has the same patch-id";
-
 /// Which gates are run; a cell of a matrix runs a part of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Checks {
@@ -57,12 +58,62 @@ pub enum Checks {
     All,
     /// Some of them, in one configuration or all.
     Some(Vec<Name>, Option<String>),
-    /// These outcomes, which were found elsewhere.
-    Known(Vec<GateRecord>),
+    /// What was found elsewhere.
+    Known(Known),
 }
 
-impl Judge<'_> {
-    /// A digest of everything that the result on a base depends on.
+/// Outcomes that were found elsewhere, and what they are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The key of the record that was made there.
+    pub key: String,
+    /// The last patch's commit there.
+    pub tip: Option<String>,
+    /// The outcomes.
+    pub gates: Vec<GateRecord>,
+}
+
+impl Checks {
+    /// Whether they say something about this very result.
+    pub(super) fn are_of(&self, record: &Record) -> bool {
+        match self {
+            Self::Known(known) => (&known.key, &known.tip) == (&record.key, &record.tip),
+            _ => true,
+        }
+    }
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(
+        repo: &'a Repo,
+        config: &'a Config,
+        recipe: &'a Recipe,
+        settings: &'a Settings,
+    ) -> Result<Self> {
+        let mut judge = Self {
+            repo,
+            config,
+            recipe,
+            settings,
+            harness: None,
+        };
+        let harness = judge.harness_directory(&config.gates)?;
+        judge.harness = harness.map(|dir| gate::harness_files(&dir)).transpose()?;
+        Ok(judge)
+    }
+
+    /// Where the harness is, if one of these gates runs it.
+    fn harness_directory(&self, gates: &[Name]) -> Result<Option<PathBuf>> {
+        let runs = |gate: &Name| matches!(gate, Name::Equality | Name::Guest);
+        let equality = self.settings.equality.as_ref();
+        let Some(equality) = equality.filter(|_| gates.iter().any(runs)) else {
+            return Ok(None);
+        };
+        let origin = Path::new(&self.recipe.origin);
+        gate::harness_directory(&lab()?, origin, equality).map(Some)
+    }
+
+    /// A digest of everything that the result on a base depends on; `[check]` is a part of the recipe.
     pub(super) fn key(&self, base: &Base) -> Result<String> {
         let config = self.config;
         let parts = (
@@ -70,6 +121,7 @@ impl Judge<'_> {
             env!("CARGO_PKG_VERSION"),
             &self.recipe.digest,
             (&config.author, config.sign_off, &config.gates),
+            &self.harness,
             (&base.rev, base.commit_id.to_string()),
         );
         let bytes = serde_json::to_vec(&parts).context("a key is always JSON")?;
@@ -216,16 +268,7 @@ impl Judge<'_> {
             };
             if index < merged {
                 record.verdict = Verdict::Upstream;
-                record.reason = match &matches[index] {
-                    Some(found) if found.exact => {
-                        format!("{} {SAME_PATCH_ID}", found.commit.shown())
-                    }
-                    Some(found) => format!(
-                        "{} has it: the base's files are exactly what the patch makes of them",
-                        found.commit.shown()
-                    ),
-                    None => "the base's files are exactly what the patch makes of them".to_owned(),
-                };
+                record.reason = upstream::how(matches[index].as_ref());
             } else if let Some(found) = &matches[index] {
                 suspected(&mut record, found);
             }
@@ -365,30 +408,20 @@ impl Judge<'_> {
         checks: &Checks,
     ) -> Result<Vec<GateRecord>> {
         let gates = match checks {
-            Checks::Known(found) => return Ok(found.clone()),
+            Checks::Known(known) => return Ok(known.gates.clone()),
             Checks::All => self.config.gates.clone(),
             Checks::Some(gates, _) => gates.clone(),
         };
         if gates.is_empty() {
             return Ok(Vec::new());
         }
-        let subject = self.subject(series, letters, options, checks)?;
-        let lab = lab()?;
-        let mut subject = subject;
-        if let Some(equality) = subject
-            .settings
-            .equality
-            .as_ref()
-            .filter(|_| gates.contains(&Name::Equality))
-        {
-            let origin = std::path::Path::new(&self.recipe.origin);
-            subject.harness = Some(gate::harness_directory(&lab, origin, equality)?);
-        }
+        let mut subject = self.subject(series, letters, options, checks)?;
+        subject.harness = self.harness_directory(&gates)?;
         let options = gate::Options {
             gates,
             ..gate::Options::default()
         };
-        let report = gate::check(&subject, &options, &lab, &|_| {})?;
+        let report = gate::check(&subject, &options, &lab()?, &|_| {})?;
         let broken = report
             .outcomes
             .iter()
@@ -419,30 +452,11 @@ impl Judge<'_> {
         checks: &Checks,
     ) -> Result<Subject> {
         let letters = letters.letters(self.repo, self.recipe, series, options)?;
-        let first = usize::from(letters.cover.is_none());
-        let mails = letters.compose()?.into_iter().enumerate();
-        let mails = mails.map(|(index, mail)| Mail {
-            file_name: mail.file_name,
-            bytes: mail.bytes,
-            number: index + first,
-        });
-        let patches = series
-            .patches
-            .iter()
-            .map(|patch| (patch.name.clone(), patch.commit.id));
         let mut settings = self.settings.clone();
         if let Checks::Some(_, Some(name)) = checks {
             settings.configuration.retain(|it| it.name == *name);
         }
-        let mut subject = Subject::new(
-            self.repo,
-            series.base.clone(),
-            patches.collect(),
-            mails.collect(),
-            settings,
-        )?;
-        subject.letters = letters;
-        Ok(subject)
+        Subject::from_series(self.repo, series, letters, settings)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Hides the order of things, so that a run which is killed, or two at once, end where one undisturbed run does: what is done is known by a
 //! key, each result is written whole by one compare and swap of a ref, and it depends on nothing but what was recorded before it.
 
+mod cells;
 mod compare;
 pub mod config;
 mod judge;
@@ -10,10 +11,10 @@ pub mod plan;
 mod publish;
 pub mod record;
 pub mod state;
-mod upstream;
+mod tell;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,19 +27,19 @@ use crate::gate::settings::Settings;
 use crate::recipe::{self, Recipe};
 use crate::repo::Repo;
 use crate::ui::{Ui, shown_text};
+use cells::Elsewhere;
+pub use cells::found_in;
 use config::{Config, Retry};
 pub use judge::Checks;
 use judge::{Earlier, Judge};
-use plan::{Cell, Found};
 use publish::Published;
-use record::{GateRecord, Record, Verdict};
+use record::Record;
 use state::{Branch, Kept, State, branch_ref, wanted_tip};
+use tell::tell;
 use watch::Watched;
 
 /// How often cells are looked at again because another bot was at work.
 const MOST_ROUNDS: usize = 5;
-/// Lines of details that are told about one patch.
-const TOLD: usize = 12;
 
 /// A bot with its repository and recipes.
 pub struct Bot {
@@ -55,9 +56,6 @@ struct Run {
     /// Branches that somebody else has moved.
     edited: BTreeSet<String>,
 }
-
-/// A cell's outcomes that were found elsewhere, by series and base.
-type Elsewhere = BTreeMap<(String, String), Vec<GateRecord>>;
 
 impl Bot {
     /// Opens the repository, which is made where there is none, and reads the recipes.
@@ -152,15 +150,14 @@ impl Bot {
             }
             None => None,
         };
-        let bases = self.bases(run, None, ui)?;
+        let bases = self.bases(run, ui)?;
         for (recipe, settings) in &self.series {
-            let judge = self.judge(recipe, settings);
+            let judge = self.judge(recipe, settings)?;
             let mut neighbour: Option<Record> = None;
             for watched in &bases {
                 check_interrupted()?;
-                let name = (recipe.series.name.clone(), watched.base.rev.clone());
                 let checks = match elsewhere {
-                    Some(known) => known.get(&name).map(|gates| Checks::Known(gates.clone())),
+                    Some(known) => known.checks(&recipe.series.name, &watched.base.rev),
                     None => Some(Checks::All),
                 };
                 let kept = run.attempt(self.config.retry, ui, || {
@@ -184,22 +181,17 @@ impl Bot {
         Ok(pushed.stale > 0)
     }
 
-    fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Judge<'a> {
-        Judge {
-            repo: &self.repo,
-            config: &self.config,
-            recipe,
-            settings,
-        }
+    fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Result<Judge<'a>> {
+        Judge::new(&self.repo, &self.config, recipe, settings)
     }
 
     /// All bases that are watched, oldest version first.
-    fn bases(&self, run: &mut Run, only: Option<&str>, ui: Ui) -> Result<Vec<Watched>> {
+    fn bases(&self, run: &mut Run, ui: Ui) -> Result<Vec<Watched>> {
         let state = self.state();
         let mut bases: Vec<Watched> = Vec::new();
         for watch in &self.config.watch {
             let found = run.attempt(self.config.retry, ui, || {
-                watch::bases(&self.config, &state, watch, only, ui)
+                watch::bases(&self.config, &state, watch, ui)
             })?;
             for watched in found.unwrap_or_default() {
                 let name = &watched.base.rev;
@@ -219,7 +211,8 @@ impl Bot {
         Ok(bases)
     }
 
-    /// The record of one cell: that which is there, or a new one where there is something new. Without `checks` nothing new is made.
+    /// The record of one cell: that which is there, or a new one where there is something new. Without `checks`, or with those of something
+    /// else, nothing new is made.
     fn cell(
         &self,
         judge: &Judge<'_>,
@@ -242,6 +235,9 @@ impl Bot {
                 neighbour,
             };
             let record = judge.judge(watched, &earlier, checks)?;
+            if !checks.are_of(&record) {
+                return Ok(own);
+            }
             let id = state.write(&record)?;
             let name = state.record_ref(series, base);
             if state.swap(&name, own.as_ref().map(|own| own.id), id)? {
@@ -304,122 +300,6 @@ impl Bot {
         self.series
             .iter()
             .filter_map(|(recipe, _)| recipe.performance.as_ref())
-    }
-
-    /// The cells that are to be run, or with `all` all there are.
-    pub fn plan(&self, all: bool, ui: Ui) -> Result<Vec<Cell>> {
-        let mut run = Run::default();
-        let state = self.state();
-        if let Some(push) = &self.config.push {
-            let remote = self.config.remote(push);
-            run.attempt(self.config.retry, ui, || Published::take(&state, &remote))?;
-        }
-        let bases = self.bases(&mut run, None, ui)?;
-        if let Some(trouble) = run.troubles.pop() {
-            return Err(trouble);
-        }
-        let mut cells = Vec::new();
-        for (recipe, settings) in &self.series {
-            let judge = self.judge(recipe, settings);
-            let series = &recipe.series.name;
-            for watched in &bases {
-                let own = state.get(series, &watched.base.rev)?;
-                let key = judge.key(&watched.base)?;
-                if all || own.is_none_or(|own| own.record.key != key) {
-                    cells.extend(plan::cells(
-                        &self.config,
-                        settings,
-                        series,
-                        &watched.base.rev,
-                    ));
-                }
-            }
-        }
-        Ok(cells)
-    }
-
-    /// Runs one cell, and writes no ref for it.
-    pub fn run_cell(&self, id: &str, ui: Ui) -> Result<Found> {
-        let cells = self.plan(true, ui)?;
-        let cell = plan::find(&cells, id)?;
-        let mut run = Run::default();
-        let bases = self.bases(&mut run, Some(&cell.base), ui)?;
-        let watched = bases.first().context("the base of a cell is there")?;
-        let (recipe, settings) = self
-            .series
-            .iter()
-            .find(|(recipe, _)| recipe.series.name == cell.series)
-            .context("the series of a cell is there")?;
-        let judge = self.judge(recipe, settings);
-        let own = self.state().get(&cell.series, &cell.base)?;
-        let earlier = Earlier {
-            own: own.as_ref(),
-            neighbour: None,
-        };
-        let checks = cell.checks(&self.config);
-        let record = run.attempt(self.config.retry, ui, || {
-            judge.judge(watched, &earlier, &checks)
-        })?;
-        match (record, run.troubles.pop()) {
-            (Some(record), _) => Ok(Found {
-                id: id.to_owned(),
-                record,
-            }),
-            (None, trouble) => Err(trouble.context("a cell that failed says why")?),
-        }
-    }
-
-    /// Folds what cells found into the records. A series on a base of which a cell is missing is left for the next plan.
-    pub fn merge(&self, found: &[Found], ui: Ui) -> Result<Exit> {
-        let mut elsewhere = Elsewhere::new();
-        let mut missing = Vec::new();
-        for (recipe, settings) in &self.series {
-            let series = &recipe.series.name;
-            let bases: BTreeSet<_> = found
-                .iter()
-                .filter(|it| it.record.series == *series)
-                .map(|it| &it.record.base.name)
-                .collect();
-            for base in bases {
-                let mut gates = Vec::new();
-                let mut keys = BTreeSet::new();
-                for cell in plan::cells(&self.config, settings, series, base) {
-                    let Some(found) = found.iter().find(|it| it.id == cell.id()) else {
-                        missing.push(cell.id());
-                        continue;
-                    };
-                    keys.insert(&found.record.key);
-                    gates.extend(found.record.gates.iter().cloned());
-                }
-                if keys.len() > 1 {
-                    missing.push(format!(
-                        "{series}/{base}: its cells saw different bases or recipes"
-                    ));
-                }
-                gates.sort_by_key(GateRecord::place);
-                elsewhere.insert((series.clone(), base.clone()), gates);
-            }
-        }
-        for id in &missing {
-            let broken = |(series, base): &(String, String)| {
-                id.starts_with(&format!(
-                    "{}/{}/",
-                    state::encode(series),
-                    state::encode(base)
-                )) || id.starts_with(&format!("{series}/{base}:"))
-            };
-            elsewhere.retain(|name, _| !broken(name));
-        }
-        let exit = self.run_with(&[], Some(&elsewhere), ui)?;
-        if missing.is_empty() {
-            return Ok(exit);
-        }
-        Err(
-            Refusal::tool(format!("{} cells have left nothing", missing.len()))
-                .details(missing)
-                .hint("their logs tell why; the next plan has them again")
-                .into(),
-        )
     }
 }
 
@@ -498,82 +378,6 @@ fn new_repository(path: &Path) -> Result<Repo> {
     }
 }
 
-/// Whether an earlier record says the same. Where a line is does not matter; a patch that drifted did so on this base.
-fn is_known(record: &Record, before: &Record) -> bool {
-    let words = |record: &Record| {
-        let patches = record
-            .patches
-            .iter()
-            .filter(|patch| patch.verdict > Verdict::Clean);
-        let plain = |text: &str| {
-            text.chars()
-                .filter(|char| !char.is_ascii_digit())
-                .collect::<String>()
-        };
-        patches
-            .map(|patch| (patch.name.clone(), plain(&patch.reason)))
-            .collect::<Vec<_>>()
-    };
-    record.verdict != Verdict::Drifted
-        && record.state() == before.state()
-        && words(record) == words(before)
-}
-
-/// Tells of a new record, if it is not what a person knows already.
-fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
-    let state = record.state();
-    let was = before.map(Record::state);
-    if before.is_some_and(|before| is_known(record, before)) {
-        return Ok(());
-    }
-    let was = was.map_or(String::new(), |was| format!(" (was {was})"));
-    let mut text = format!("{} on {}: {state}{was}\n", record.series, record.base.name);
-    for patch in record
-        .patches
-        .iter()
-        .filter(|patch| patch.verdict > Verdict::Clean)
-    {
-        text.push_str(&format!(
-            "  {}: {}: {}\n",
-            patch.name,
-            patch.verdict.as_str(),
-            patch.reason
-        ));
-        for line in patch.details.iter().take(TOLD) {
-            text.push_str(&format!("    {line}\n"));
-        }
-    }
-    if let Some(conflict) = &record.conflict {
-        for line in conflict.details.iter().take(TOLD) {
-            text.push_str(&format!("  {line}\n"));
-        }
-        for suspect in &conflict.suspects {
-            text.push_str(&format!(
-                "  changed by {}: {}\n",
-                suspect.shown(),
-                suspect.what
-            ));
-        }
-        text.push_str(&format!("  hint: {}\n", conflict.hint));
-    }
-    for gate in record
-        .gates
-        .iter()
-        .filter(|gate| gate.status >= crate::gate::Status::Fail)
-    {
-        text.push_str(&format!("  {}: {}\n", gate.title(), gate.reason));
-        for line in gate.lines.iter().take(TOLD) {
-            text.push_str(&format!("    {line}\n"));
-        }
-    }
-    let lines: Vec<_> = text
-        .lines()
-        .map(|line| shown_text(line.as_bytes()))
-        .collect();
-    ui.text(&(lines.join("\n") + "\n"))
-        .context("cannot write to standard output")
-}
-
 /// What results are sorted by: the base's version, its time, its name.
 #[must_use]
 pub fn sort_key(record: &Record) -> impl Ord + use<> {
@@ -585,38 +389,4 @@ pub fn sort_key(record: &Record) -> impl Ord + use<> {
 #[must_use]
 pub fn release_key(release: &str) -> impl Ord + use<> {
     watch::version(release)
-}
-
-/// Reads the files that cells have left in a directory.
-pub fn found_in(dir: &Path) -> Result<Vec<Found>> {
-    let unreadable = || {
-        Refusal::usage(format!("cannot read `{}`", dir.display()))
-            .hint("name the directory that the cells' files were gathered in")
-    };
-    let mut paths = Vec::new();
-    let mut open = vec![dir.to_owned()];
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).with_context(unreadable)? {
-            let entry = entry.with_context(unreadable)?;
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                _ if entry.path().extension().is_some_and(|end| end == "json") => {
-                    paths.push(entry.path());
-                }
-                _ => {}
-            }
-        }
-    }
-    paths.sort();
-    let read = |path: &std::path::PathBuf| {
-        let bytes = std::fs::read(path).with_context(unreadable)?;
-        serde_json::from_slice(&bytes).with_context(|| {
-            Refusal::usage(format!(
-                "`{}` is nothing that a cell has left",
-                path.display()
-            ))
-            .hint("gather the files of `reroll bot cell` alone")
-        })
-    };
-    paths.iter().map(read).collect()
 }

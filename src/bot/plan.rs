@@ -32,8 +32,19 @@ pub struct Cell {
     pub series: String,
     /// The base's name.
     pub base: String,
-    /// The configuration whose builds it runs; none: the quick gates.
-    pub configuration: Option<String>,
+    /// The gates that it runs.
+    pub part: Part,
+}
+
+/// A part of the gates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Those that build nothing.
+    Quick,
+    /// The builds of one configuration.
+    Builds(String),
+    /// The kernel that boots.
+    Guest,
 }
 
 /// What a cell found out.
@@ -52,18 +63,18 @@ const BUILDS: [Name; 3] = [Name::Build, Name::Section, Name::Equality];
 /// The cells of a series on a base.
 #[must_use]
 pub fn cells(config: &Config, settings: &Settings, series: &str, base: &str) -> Vec<Cell> {
-    let cell = |configuration| Cell {
+    let cell = |part| Cell {
         series: series.to_owned(),
         base: base.to_owned(),
-        configuration,
+        part,
     };
-    let mut cells = vec![cell(None)];
+    let mut cells = vec![cell(Part::Quick)];
     if config.gates.iter().any(|gate| BUILDS.contains(gate)) {
-        let names = settings
-            .configuration
-            .iter()
-            .map(|it| Some(it.name.clone()));
-        cells.extend(names.map(cell));
+        let names = settings.configuration.iter().map(|it| it.name.clone());
+        cells.extend(names.map(Part::Builds).map(cell));
+    }
+    if config.gates.contains(&Name::Guest) {
+        cells.push(cell(Part::Guest));
     }
     cells
 }
@@ -72,9 +83,10 @@ impl Cell {
     /// Its id: safe in a shell, in YAML and as a path.
     #[must_use]
     pub fn id(&self) -> String {
-        let part = match &self.configuration {
-            Some(name) => format!("build/{}", encode(name)),
-            None => "quick".to_owned(),
+        let part = match &self.part {
+            Part::Quick => "quick".to_owned(),
+            Part::Builds(name) => format!("build/{}", encode(name)),
+            Part::Guest => "guest".to_owned(),
         };
         format!("{}/{}/{part}", encode(&self.series), encode(&self.base))
     }
@@ -82,9 +94,17 @@ impl Cell {
     /// The gates that it runs.
     #[must_use]
     pub fn checks(&self, config: &Config) -> Checks {
-        let is_build = |gate: &&Name| BUILDS.contains(gate) == self.configuration.is_some();
-        let gates = config.gates.iter().filter(is_build).copied().collect();
-        Checks::Some(gates, self.configuration.clone())
+        let is_mine = |gate: &&Name| match self.part {
+            Part::Quick => !BUILDS.contains(gate) && **gate != Name::Guest,
+            Part::Builds(_) => BUILDS.contains(gate),
+            Part::Guest => **gate == Name::Guest,
+        };
+        let gates = config.gates.iter().filter(is_mine).copied().collect();
+        let configuration = match &self.part {
+            Part::Builds(name) => Some(name.clone()),
+            Part::Quick | Part::Guest => None,
+        };
+        Checks::Some(gates, configuration)
     }
 
     /// The name of the file that it leaves.
@@ -163,4 +183,38 @@ fn gitlab(cells: &[Cell], config: &str) -> Value {
     });
     jobs.insert("merge".to_owned(), merge);
     Value::Object(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gate_runs_in_exactly_one_kind_of_cell() {
+        let config: Config = toml::from_str(
+            "repository = \"b\"\nseries = [\"s\"]\nwatch = []\n\
+             gates = [\"apply\", \"mail\", \"build\", \"equality\", \"guest\"]\n",
+        )
+        .expect("a configuration");
+        let settings: Settings = toml::from_str(
+            "[[configuration]]\nname = \"gcc 12\"\narch = \"x86_64\"\n\
+             [[configuration]]\nname = \"clang\"\narch = \"x86_64\"\n",
+        )
+        .expect("settings");
+        let cells = cells(&config, &settings, "s", "v1");
+        let found: Vec<_> = cells
+            .iter()
+            .map(|cell| (cell.id(), cell.checks(&config)))
+            .collect();
+        let some =
+            |gates: &[Name], name: Option<&str>| Checks::Some(gates.to_vec(), name.map(Into::into));
+        let builds = [Name::Build, Name::Equality];
+        let expected = [
+            ("s/v1/quick", some(&[Name::Apply, Name::Mail], None)),
+            ("s/v1/build/gcc%2012", some(&builds, Some("gcc 12"))),
+            ("s/v1/build/clang", some(&builds, Some("clang"))),
+            ("s/v1/guest", some(&[Name::Guest], None)),
+        ];
+        assert_eq!(found, expected.map(|(id, checks)| (id.to_owned(), checks)));
+    }
 }

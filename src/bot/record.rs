@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
 use crate::gate::{Name, Outcome, Status};
+pub use crate::series::upstream::Suspect;
 use crate::ui::shown_text;
 
 /// The version of the JSON object.
@@ -228,18 +229,6 @@ pub struct Conflict {
     pub hint: String,
     /// Commits of the base that changed the functions in question, newest first.
     pub suspects: Vec<Suspect>,
-}
-
-/// A commit of the base.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Suspect {
-    /// Its id.
-    pub commit: String,
-    /// Its subject.
-    pub subject: String,
-    /// What it changed: `file: function()`, or empty.
-    pub what: String,
 }
 
 impl Record {

@@ -32,25 +32,21 @@ pub(super) struct Watched {
 const ASK: Duration = Duration::from_mins(2);
 const TRANSFER: Duration = Duration::from_hours(2);
 
-/// What one watch looks at, in the order of versions. `only` leaves out every base but one.
+/// What one watch looks at, in the order of versions.
 pub(super) fn bases(
     config: &Config,
     state: &State<'_>,
     watch: &Watch,
-    only: Option<&str>,
     ui: Ui,
 ) -> Result<Vec<Watched>> {
     let place = watch.place().map_err(Refusal::usage)?;
     let found = match place {
-        Place::Remote(remote) => fetched(state, watch, &config.remote(remote), only)?,
+        Place::Remote(remote) => fetched(state, watch, &config.remote(remote))?,
         Place::Local => local(state, watch)?,
         Place::Debian(wanted) => debian(state, watch, wanted, ui)?,
     };
     let mut bases = Vec::new();
     for (name, id) in found {
-        if only.is_some_and(|only| only != name) {
-            continue;
-        }
         match state.repo.base(&id.to_string()) {
             Ok(base) => bases.push(watched(state.repo, name, base)?),
             Err(_) => ui.warning(&format!(
@@ -97,12 +93,7 @@ pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
 }
 
 /// Asks a remote what it has, and fetches what is new of it.
-fn fetched(
-    state: &State<'_>,
-    watch: &Watch,
-    remote: &str,
-    only: Option<&str>,
-) -> Result<BTreeMap<String, ObjectId>> {
+fn fetched(state: &State<'_>, watch: &Watch, remote: &str) -> Result<BTreeMap<String, ObjectId>> {
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
     for (name, id) in ask(state.repo, remote)? {
@@ -118,9 +109,6 @@ fn fetched(
             }
             _ => continue,
         };
-        if only.is_some_and(|only| only != short) {
-            continue;
-        }
         let mine = format!("{}{kind}/{}", state.bases(&watch.name), encode(short));
         let old = state.repo.reference(&mine)?;
         if old != Some(id) {

@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     repo.keep_in_memory()?;
     let series = match regenerate(&repo, &base, &recipe, &anybody(&recipe, base.time))? {
         Regenerated::Series(series) => series,
-        Regenerated::Applied(what) => return applied(&what, args.json, ui),
+        Regenerated::Applied(what) => return applied(&what, &[], args.json, ui),
     };
     let lab = Lab::open(&lab_directory()?)?;
     let subject = subject(&repo, &series, &recipe, settings.clone(), &lab)?;

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::letters::LetterArgs;
-use super::regen::applied;
+use super::regen;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::cache::Cache;
 use crate::error::Exit;
 use crate::gate::settings::Settings;
-use crate::gate::{Mail, Subject, command, harness_directory};
+use crate::gate::{Subject, command, harness_directory};
 use crate::lab::Lab;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
-use crate::series::{Regenerated, regenerate};
+use crate::series::regenerate_left;
 use crate::ui::Ui;
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
 ///
-/// Without PATCHES and `--branch` the series is regenerated on the base first, in memory. What earlier runs found is kept, by everything
+/// Without PATCHES and `--branch` the series is regenerated on the base first, in memory, as `regen` does it. What earlier runs found is kept, by everything
 /// it depends on: a second run says `cached`. Exit code 1: a gate failed; 4: none failed, but one could not run.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let subject = match (&args.directory, &args.branch) {
         (Some(directory), _) => Some(Subject::from_directory(&repo, base, directory, settings)?),
         (None, Some(branch)) => Some(Subject::from_branch(&repo, base, branch, settings)?),
-        (None, None) => regenerated(args, &repo, base, &recipe, settings, ui)?,
+        (None, None) => regenerated(args, &repo, &base, &recipe, settings, ui)?,
     };
     let Some(mut subject) = subject else {
         return Ok(Exit::Done);
@@ -67,39 +67,22 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 fn regenerated(
     args: &Args,
     repo: &Repo,
-    base: Base,
+    base: &Base,
     recipe: &Recipe,
     settings: Settings,
     ui: Ui,
 ) -> Result<Option<Subject>> {
     let author = args.letters.author(recipe)?;
-    let options = args.letters.options(&author, recipe, &base)?;
-    let series = match regenerate(repo, &base, recipe, &options)? {
-        Regenerated::Series(series) => series,
-        Regenerated::Applied(what) => {
-            applied(&what, false, ui)?;
-            return Ok(None);
-        }
+    let options = args.letters.options(&author, recipe, base)?;
+    let (regenerated, taken) = regenerate_left(repo, base, recipe, &options)?;
+    let Some(series) = regen::series(regenerated, &taken, false, ui)? else {
+        return Ok(None);
     };
     if let Some(warning) = &series.unfit_performance {
         ui.warning(warning);
     }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
-    let first = usize::from(letters.cover.is_none());
-    let mails = letters.compose()?.into_iter().enumerate();
-    let mails = mails.map(|(index, mail)| Mail {
-        file_name: mail.file_name,
-        bytes: mail.bytes,
-        number: index + first,
-    });
-    let patches = series
-        .patches
-        .iter()
-        .map(|patch| (patch.name.clone(), patch.commit.id))
-        .collect();
-    let mut subject = Subject::new(repo, base, patches, mails.collect(), settings)?;
-    subject.letters = letters;
-    Ok(Some(subject))
+    Subject::from_series(repo, &series, letters, settings).map(Some)
 }
 
 pub(super) fn lab_directory() -> Result<PathBuf> {

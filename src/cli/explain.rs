@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 
-use super::regen::applied;
+use super::regen;
 use super::select::{Findings, ReadArgs};
 use crate::edit::Landing;
 use crate::error::Exit;
 use crate::repo::Signature;
-use crate::series::{Options, Regenerated, regenerate};
+use crate::series::{Options, regenerate_left};
 use crate::ui::{Ui, shown_text};
 
 /// Show where each edit of the series would land on a base: file, line, function and the text that its anchor matched.
@@ -34,9 +34,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         sign_off: false,
         version: recipe.series.version,
     };
-    let series = match regenerate(&repo, &base, &recipe, &options)? {
-        Regenerated::Series(series) => series,
-        Regenerated::Applied(what) => return applied(&what, args.read.json, ui),
+    let (regenerated, taken) = regenerate_left(&repo, &base, &recipe, &options)?;
+    let Some(series) = regen::series(regenerated, &taken, args.read.json, ui)? else {
+        return Ok(Exit::Done);
     };
     let text = text(&series.landings);
     let found = Findings::Edits(&series.landings);

@@ -14,13 +14,14 @@ use crate::mail::{self, Mail};
 use crate::outgoing::{self, Written};
 use crate::recipe::Recipe;
 use crate::repo::{ObjectId, Repo};
-use crate::series::{Regenerated, Series, regenerate};
+use crate::series::{Regenerated, Series, Taken, regenerate_left};
 use crate::ui::{Ui, shown_text};
 
 /// Regenerate the series on a base, and write its cover letter and patches as mails.
 ///
 /// The files are what `git format-patch` writes for the same commits; `git am`, `git send-email` and b4 take them as they are. The same base,
-/// recipe and options give the same bytes on every machine.
+/// recipe and options give the same bytes on every machine. Where the base's history proves that it has the first patches, the rest is
+/// numbered anew, and the cover letter says so.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -57,6 +58,7 @@ struct Report<'a> {
     base: BaseReport<'a>,
     facts: &'a [Found],
     edits: &'a [Landing],
+    upstream: &'a [Taken],
     commits: Vec<CommitReport<'a>>,
     directory: Option<String>,
     files: Vec<&'a str>,
@@ -87,9 +89,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     // Whatever is refused from here on has left nothing in the repository.
     repo.keep_in_memory()?;
     let options = args.letters.options(&author, &recipe, &base)?;
-    let series = match regenerate(&repo, &base, &recipe, &options)? {
-        Regenerated::Series(series) => series,
-        Regenerated::Applied(what) => return applied(&what, args.json, ui),
+    let (regenerated, taken) = regenerate_left(&repo, &base, &recipe, &options)?;
+    let Some(series) = series(regenerated, &taken, args.json, ui)? else {
+        return Ok(Exit::Done);
     };
     if let Some(warning) = &series.unfit_performance {
         ui.warning(warning);
@@ -106,21 +108,46 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         to_move.make(&repo, &series, ui)?;
     }
     if args.json {
-        report(&recipe, &series, options.version, &mails, written, ui)?;
+        report(
+            &recipe,
+            &series,
+            &taken,
+            options.version,
+            &mails,
+            written,
+            ui,
+        )?;
     }
     Ok(Exit::Done)
 }
 
+/// The series to write, once it is said what is left out of it and why; `None` where nothing is left to do.
+pub(super) fn series(
+    regenerated: Regenerated,
+    taken: &[Taken],
+    json: bool,
+    ui: Ui,
+) -> Result<Option<Box<Series>>> {
+    for taken in taken {
+        ui.note(&taken.note());
+    }
+    match regenerated {
+        Regenerated::Series(series) => Ok(Some(series)),
+        Regenerated::Applied(what) => {
+            applied(&what, taken, json, ui)?;
+            Ok(None)
+        }
+    }
+}
+
 /// Says that there is nothing to do.
-pub(super) fn applied(what: &[String], json: bool, ui: Ui) -> Result<Exit> {
+pub(super) fn applied(what: &[String], taken: &[Taken], json: bool, ui: Ui) -> Result<Exit> {
     if json {
-        let report = serde_json::json!({ "version": 1, "applied": what });
+        let report = serde_json::json!({ "version": 1, "applied": what, "upstream": taken });
         print_json(&report, ui)?;
     } else {
-        ui.status(&format!(
-            "already applied: the base has {}",
-            what.join(", ")
-        ));
+        let what = what.join(", ");
+        ui.status(&format!("already applied: the base has {what}"));
     }
     Ok(Exit::Done)
 }
@@ -242,6 +269,7 @@ fn in_use(name: &str, root: &Path) -> Refusal {
 fn report(
     recipe: &Recipe,
     series: &Series,
+    taken: &[Taken],
     version: u32,
     mails: &[Mail],
     directory: Option<PathBuf>,
@@ -267,6 +295,7 @@ fn report(
         },
         facts: &series.facts,
         edits: &series.landings,
+        upstream: taken,
         commits: commits.collect(),
         directory: directory.map(|directory| directory.display().to_string()),
         files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),

@@ -243,6 +243,27 @@ impl Settings {
         [wanted("WERROR=n")].into_iter().chain(own)
     }
 
+    /// Counts patches without the first `merged`, which the base has.
+    pub(super) fn leave_out(&mut self, merged: usize) {
+        // None that is left is none at all, which an empty list does not say.
+        let gone = |after: &mut Vec<usize>| {
+            let named = !after.is_empty();
+            after.retain(|number| *number > merged);
+            for number in &mut *after {
+                *number -= merged;
+            }
+            named && after.is_empty()
+        };
+        if self.guest.as_mut().is_some_and(|it| gone(&mut it.after)) {
+            self.guest = None;
+        }
+        if self.equality.as_mut().is_some_and(|it| gone(&mut it.after)) {
+            for configuration in &mut self.configuration {
+                configuration.equality = false;
+            }
+        }
+    }
+
     /// Refuses a table that parses but cannot be meant (exit 2).
     pub fn validate(&self) -> Result<(), Refusal> {
         for (index, configuration) in self.configuration.iter().enumerate() {
@@ -390,6 +411,21 @@ options = ["TWO=n"]
             settings.configuration[0].compiler,
             Compiler::Llvm("-19".to_owned())
         );
+    }
+
+    #[test]
+    fn numbers_of_patches_follow_a_series_without_its_first_ones() {
+        let table = "[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n\
+                     [equality]\nobject = \"mm/a.o\"\nentry = \"a\"\nharness = \"harness\"\nafter = [1, 3]\n";
+        let after = |merged| {
+            let mut settings: Settings = toml::from_str(table).expect("parses");
+            settings.leave_out(merged);
+            let equality = settings.equality.expect("it is there");
+            (equality.after, settings.configuration[0].equality)
+        };
+        assert_eq!(after(0), (vec![1, 3], true));
+        assert_eq!(after(2), (vec![1], true));
+        assert_eq!(after(3), (vec![], false));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::exec::Task;
 use crate::lab::{Files, safe_path};
 use crate::mail::{self, Letters, Mailbox};
 use crate::repo::{Base, Commit, ObjectId, Repo};
+use crate::series::Series;
 
 /// A series to prove.
 #[derive(Debug, Clone)]
@@ -110,6 +111,33 @@ impl Subject {
             settings,
             harness: None,
         })
+    }
+
+    /// A regenerated series with its mails. Settings that name patches by their numbers in the recipe come to name those of its mails.
+    pub fn from_series(
+        repo: &Repo,
+        series: &Series,
+        letters: Letters,
+        mut settings: Settings,
+    ) -> Result<Self> {
+        settings.leave_out(series.merged);
+        let first = usize::from(letters.cover.is_none());
+        let mails = letters.compose()?.into_iter().enumerate();
+        let mails = mails.map(|(index, mail)| Mail {
+            file_name: mail.file_name,
+            bytes: mail.bytes,
+            number: index + first,
+        });
+        let patches = series.patches.iter();
+        let patches = patches.map(|patch| (patch.name.clone(), patch.commit.id));
+        let subject = Self::new(
+            repo,
+            series.base.clone(),
+            patches.collect(),
+            mails.collect(),
+            settings,
+        )?;
+        Ok(Self { letters, ..subject })
     }
 
     /// The commits from `base` to `tip` as a series, with the mails that git writes for them.

@@ -3,9 +3,11 @@
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
 mod merged;
+mod rest;
 mod run;
 mod survey;
 mod tree;
+pub mod upstream;
 mod write;
 
 use anyhow::Result;
@@ -18,6 +20,7 @@ use crate::recipe::{Place, Recipe};
 use crate::repo::{Base, Commit, Repo, Signature};
 use crate::template::Templates;
 pub use merged::Merged;
+pub use rest::{Taken, regenerate_left};
 use run::Run;
 use survey::Survey;
 use tree::Tree;
@@ -45,6 +48,8 @@ pub struct Series {
     pub facts: Vec<Found>,
     /// Where each edit landed.
     pub landings: Vec<Landing>,
+    /// How many of the first patches are not among these: the base has them.
+    pub merged: usize,
     /// The patches as commits, in order.
     pub patches: Vec<Patch>,
     /// The cover letter's text.
@@ -153,6 +158,7 @@ pub fn regenerate_rest(
         release: writer.survey.release,
         facts: writer.survey.facts,
         landings,
+        merged: merged.patches,
         patches,
         cover,
         unfit_performance,

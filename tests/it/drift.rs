@@ -927,7 +927,7 @@ fn an_anchor_in_the_middle_of_a_line_is_refused() {
 }
 
 #[test]
-fn a_part_of_the_series_in_the_base_is_refused_and_all_of_it_is_nothing_to_do() {
+fn of_a_part_of_the_series_in_the_base_the_rest_is_left_and_of_all_of_it_nothing() {
     for kernel in kernels() {
         let header = "include/asm-generic/struct_page_init.h";
         let changed = Changed::with(kernel, &[(header, b"/* somebody else's */\n")]);
@@ -966,11 +966,46 @@ fn a_part_of_the_series_in_the_base_is_refused_and_all_of_it_is_nothing_to_do() 
             .expect_exit(0)
             .json();
         assert!(!json["applied"].as_array().expect("a list").is_empty());
+        assert_eq!(changed.sandbox.listing("store.git"), before);
+        assert!(!changed.sandbox.path("again").exists());
+        // Proven by the history: the rest ends in the very same tree.
+        let whole = changed
+            .store
+            .repo
+            .base(&tip.to_string())
+            .expect("it is there")
+            .tree_id;
         for count in 1..4 {
-            let ran = regen(&format!("{tip}~{count}")).run().refused(3);
+            let base = format!("{tip}~{count}");
+            let program = changed
+                .sandbox
+                .reroll(["regen", "--author", AUTHOR, "-s", "-n"]);
+            let program = program.args(["--json", "--base", &base, "--tree"]);
+            let ran = program.arg(&changed.store.path).run().expect_exit(0);
+            assert_eq!(
+                ran.stderr.matches("has the same patch-id\n").count(),
+                4 - count
+            );
+            let json = ran.json();
+            let commits = json["commits"].as_array().expect("a list");
+            assert_eq!(commits.len(), count);
+            assert_eq!(commits[count - 1]["tree"], whole.to_string());
+        }
+        // The same files without their history prove nothing.
+        for count in 1..4 {
+            let tree_id = changed
+                .store
+                .repo
+                .base(&format!("{tip}~{count}"))
+                .expect("it is there")
+                .tree_id;
+            let import = changed
+                .store
+                .commit(tree_id, None, "imported\n")
+                .to_string();
+            let ran = regen(&import).run().refused(3);
             ran.says(&["a part of the series is in the base already"]);
         }
-        assert_eq!(changed.sandbox.listing("store.git"), before);
         assert!(!changed.sandbox.path("again").exists());
     }
 }

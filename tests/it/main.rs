@@ -3,6 +3,10 @@
 mod bases;
 mod bench;
 mod bot;
+mod bot_bases;
+mod bot_debian;
+mod bot_key;
+mod bot_merged;
 mod cases;
 mod ci_github;
 mod ci_gitlab;

@@ -111,7 +111,7 @@ pub fn directory(lab: &Lab, series: &Path, equality: &Equality) -> Result<PathBu
 }
 
 /// A digest of all files of a harness.
-pub(super) fn digest(dir: &Path) -> Result<String> {
+pub fn digest(dir: &Path) -> Result<String> {
     let mut names: Vec<_> = fs::read_dir(dir)
         .and_then(|entries| {
             entries

@@ -22,7 +22,7 @@ use crate::error::Refusal;
 use crate::exec::{End, Task};
 use harness::{Harness, Variant};
 
-pub use harness::directory as harness_directory;
+pub use harness::{digest as harness_files, directory as harness_directory};
 pub use native::{Native, Unfit, build as build_native};
 
 /// Longer than a run takes under an emulator.

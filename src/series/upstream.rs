@@ -1,28 +1,46 @@
 //! Looks in a base's history for patches that got in, and for the commits that changed a function.
 //!
-//! Hides git's log and patch-ids. Every look is bounded; where two bases have no history in common there is nothing to be found.
+//! Hides git's log and patch-ids. Every look is bounded, and nothing is fetched for it; where two bases have no history in common there is
+//! nothing to be found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
 use bstr::{BString, ByteSlice};
+use serde::{Deserialize, Serialize};
 
-use super::compare::Version;
-use super::record::Suspect;
 use crate::error::{Exit, exit_of};
 use crate::exec::Task;
+use crate::rangediff::Patch;
 use crate::recipe::{Action, Recipe, Spot, Target};
 use crate::repo::{ObjectId, Repo};
 
+/// A commit of the base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Suspect {
+    /// Its id.
+    pub commit: String,
+    /// Its subject.
+    pub subject: String,
+    /// What it changed: `file: function()`, or empty.
+    pub what: String,
+}
+
 /// What the history has of a patch.
 #[derive(Debug, Clone)]
-pub(super) struct Match {
+pub(crate) struct Match {
     /// The commit.
-    pub(super) commit: Suspect,
+    pub(crate) commit: Suspect,
     /// Whether its patch-id is the same; if not, its subject is, and most of its lines.
-    pub(super) exact: bool,
+    pub(crate) exact: bool,
 }
+
+/// What is said of a commit that is a patch of the series.
+pub(crate) const SAME_PATCH_ID: &str = "has the same patch-id";
+/// What is said of a patch that was proven to be in a base.
+const SAME_FILES: &str = "the base's files are exactly what the patch makes of them";
 
 /// Commits that are looked at.
 const MOST_COMMITS: usize = 2000;
@@ -36,13 +54,13 @@ const SEARCH: Duration = Duration::from_mins(2);
 const DIGITS: usize = 12;
 
 /// A stretch of history: what `base` has, and an older base has not.
-pub(super) struct History<'a> {
+pub(crate) struct History<'a> {
     repo: &'a Repo,
     range: String,
 }
 
 /// The commits of a stretch of history, newest first.
-pub(super) struct Commits(Vec<Upstream>);
+pub(crate) struct Commits(Vec<Upstream>);
 
 /// A commit of the history as `git log -p` shows it.
 struct Upstream {
@@ -51,9 +69,54 @@ struct Upstream {
     diff: Vec<u8>,
 }
 
+/// How it is known that a base has a patch, once that is proven.
+pub(crate) fn how(found: Option<&Match>) -> String {
+    match found {
+        Some(found) if found.exact => format!("{} {SAME_PATCH_ID}", found.commit.shown()),
+        Some(found) => format!("{} has it: {SAME_FILES}", found.commit.shown()),
+        None => SAME_FILES.to_owned(),
+    }
+}
+
+/// The commits in the history of `base` that change a file of the recipe's, newest first.
+pub(super) fn touching(repo: &Repo, base: ObjectId, recipe: &Recipe) -> Result<Vec<ObjectId>> {
+    let most = format!("-{MOST_COMMITS}");
+    let (base, files) = (base.to_string(), files(recipe));
+    let mut args = vec!["log", &most, "--no-merges", "--format=%H", &base, "--"];
+    args.extend(files.iter().map(String::as_str));
+    let log = git(repo, &args)?;
+    let ids = log.lines().map(|line| line.to_str_lossy().parse());
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+/// The files that a recipe changes.
+fn files(recipe: &Recipe) -> Vec<String> {
+    let edits = recipe.patches.iter().flat_map(|patch| &patch.edits);
+    let files: BTreeSet<_> = edits.map(|edit| edit.file.clone()).collect();
+    files.into_iter().collect()
+}
+
+fn git(repo: &Repo, args: &[&str]) -> Result<Vec<u8>> {
+    let task = Task::git()
+        // What a partial clone lacks is not fetched: that would write to a repository which is only looked at.
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .arg("--literal-pathspecs")
+        .arg("--git-dir")
+        .arg(repo.path());
+    let task = task.args([
+        "-c",
+        "core.quotePath=true",
+        "-c",
+        "log.showSignature=false",
+        "-c",
+        "diff.noprefix=false",
+    ]);
+    task.args(args).timeout(SEARCH).output()
+}
+
 impl<'a> History<'a> {
     /// The history between two bases; `None` where they have nothing in common.
-    pub(super) fn between(
+    pub(crate) fn between(
         repo: &'a Repo,
         before: ObjectId,
         base: ObjectId,
@@ -65,33 +128,9 @@ impl<'a> History<'a> {
         }))
     }
 
-    fn git(&self, args: &[&str]) -> Result<Vec<u8>> {
-        let task = Task::git()
-            .arg("--literal-pathspecs")
-            .arg("--git-dir")
-            .arg(self.repo.path());
-        let task = task.args([
-            "-c",
-            "core.quotePath=true",
-            "-c",
-            "log.showSignature=false",
-            "-c",
-            "diff.noprefix=false",
-        ]);
-        task.args(args).timeout(SEARCH).output()
-    }
-
     /// The commits that touch a recipe's files; to be had once.
-    pub(super) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
-        let files: BTreeSet<_> = recipe
-            .patches
-            .iter()
-            .flat_map(|patch| &patch.edits)
-            .map(|edit| edit.file.clone())
-            .collect();
-        Ok(Commits(
-            self.commits(&files.into_iter().collect::<Vec<_>>())?,
-        ))
+    pub(crate) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
+        Ok(Commits(self.commits(&files(recipe))?))
     }
 
     /// The commits that touch these files, newest first, with all that they change.
@@ -114,7 +153,7 @@ impl<'a> History<'a> {
             "--",
         ];
         args.extend(paths.iter().map(String::as_str));
-        let log = self.git(&args)?;
+        let log = git(self.repo, &args)?;
         let mut commits = Vec::new();
         let mut parts = log.split_str("\0").skip(1);
         while let (Some(id), Some(subject), Some(message), Some(diff)) =
@@ -134,7 +173,7 @@ impl<'a> History<'a> {
     }
 
     /// The commits that changed the functions which `text` speaks of, newest first.
-    pub(super) fn suspects(&self, recipe: &Recipe, text: &str) -> Result<Vec<Suspect>> {
+    pub(crate) fn suspects(&self, recipe: &Recipe, text: &str) -> Result<Vec<Suspect>> {
         let mut suspects: Vec<Suspect> = Vec::new();
         let named = functions(recipe).into_iter().filter(|(_, name)| {
             text.contains(&format!("{name}(")) || text.contains(&format!("`{name}`"))
@@ -175,8 +214,8 @@ impl<'a> History<'a> {
             file,
         ];
         // Git fails where the base has the function no more.
-        let log = match self.git(&lines) {
-            Err(error) if exit_of(&error) != Exit::Interrupted => self.git(&mentions)?,
+        let log = match git(self.repo, &lines) {
+            Err(error) if exit_of(&error) != Exit::Interrupted => git(self.repo, &mentions)?,
             other => other?,
         };
         let lines = log.lines().filter_map(|line| line.split_once_str(" "));
@@ -192,12 +231,12 @@ impl<'a> History<'a> {
 
 impl Commits {
     /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// For each patch (made on the older base) the commit that has it, or something like it.
-    pub(super) fn find(&self, patches: &[Version]) -> Result<Vec<Option<Match>>> {
+    pub(crate) fn find(&self, patches: &[Patch]) -> Result<Vec<Option<Match>>> {
         let reverted: BTreeSet<String> =
             self.0.iter().flat_map(|it| reverts(&it.message)).collect();
         let by_id = self.patch_ids(patches)?;
@@ -224,7 +263,7 @@ impl Commits {
     }
 
     /// The pairs of a patch and a commit that have the same patch-id. Only commits that change a line of a patch's are asked about.
-    fn patch_ids(&self, patches: &[Version]) -> Result<Vec<(usize, usize)>> {
+    fn patch_ids(&self, patches: &[Patch]) -> Result<Vec<(usize, usize)>> {
         let lines: BTreeSet<Vec<u8>> = patches
             .iter()
             .flat_map(|patch| bare_lines(&patch.diff))
@@ -339,7 +378,7 @@ fn patch_ids(patches: &[(&str, &Vec<u8>)]) -> Result<Vec<(String, String)>> {
 }
 
 /// The lines that a patch takes out and puts in, with how often.
-pub(super) fn changed_lines(diff: &[u8]) -> BTreeMap<&[u8], usize> {
+pub(crate) fn changed_lines(diff: &[u8]) -> BTreeMap<&[u8], usize> {
     let mut lines = BTreeMap::new();
     let mut in_hunk = false;
     for line in diff.lines() {
