@@ -13,6 +13,8 @@ use reroll::repo::{MODE_FILE, ObjectId, Repo, Signature};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::{in_path, left_out};
+
 const MAKEFILE: &str = r#"
 MAKEFLAGS += -rR
 .PHONY: FORCE
@@ -337,16 +339,10 @@ fn clean() -> Kernel {
 }
 
 /// Whether a tool is there; in CI it has to be.
-#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn have(tool: &str) -> bool {
-    let there = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
-        .any(|dir| dir.join(tool).exists());
-    assert!(
-        there || std::env::var("CI").is_err(),
-        "{tool} is not installed"
-    );
+    let there = in_path(tool).is_some();
     if !there {
-        eprintln!("left out: {tool} is not installed");
+        left_out(tool, "it is not installed");
     }
     there
 }

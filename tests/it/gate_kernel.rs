@@ -12,7 +12,7 @@ use reroll::repo::{Commit, MODE_FILE, Repo};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Kernel, kernels, newest};
+use crate::support::{Kernel, kernels, left_out, newest};
 
 const FILE: &str = "mm/mm_init.c";
 
@@ -40,10 +40,9 @@ fn real_named(name: &str) -> Option<Real> {
     real_of(kernels().iter().find(|kernel| kernel.name == name))
 }
 
-#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn real_of(kernel: Option<&Kernel>) -> Option<Real> {
     let Some(kernel) = kernel else {
-        eprintln!("left out: there is no kernel to build");
+        left_out("the gates on a real kernel", "it is not there");
         return None;
     };
     Some(real_at(&kernel.git_dir, &kernel.commit_id.to_string()))
