@@ -133,9 +133,9 @@ impl Play {
                 };
                 write!(
                     input,
-                    "commit refs/heads/main\ncommitter A <a@example.org> {} +0000\ndata 5\nbase\n{from}\
+                    "commit refs/heads/main\nmark :{number}\ncommitter A <a@example.org> {} +0000\ndata 5\nbase\n{from}\
                      M 100644 inline {FILE}\ndata {}\n{changed}\nM 100644 inline Makefile\ndata {}\n{makefile}\n\
-                     reset refs/tags/b{number}\nfrom refs/heads/main^0\n\n",
+                     reset refs/tags/b{number}\nfrom :{number}\n\n",
                     1_700_000_000 + number,
                     changed.len(),
                     makefile.len()
