@@ -519,6 +519,13 @@ fn every_kind_of_repository_gives_the_same_bytes() {
             .expect_exit(0);
         assert_eq!(sandbox.files(&out), expected, "{kind}");
     }
+    // What a work tree holds is nobody's business, nor is its index: reading a kernel's takes longer than all else together.
+    sandbox.write("linked/.gitattributes", "* -diff\n");
+    sandbox.write("work/.git/worktrees/linked/index", "no index\n");
+    regen(&sandbox, &sandbox.path("linked"), "HEAD", "beside")
+        .run()
+        .expect_exit(0);
+    assert_eq!(sandbox.files("beside"), expected);
     // Run from inside, with nothing said: the tree that one stands in, and its HEAD.
     let args = ["regen", "--author", AUTHOR, "-s", "-o"];
     sandbox
