@@ -87,6 +87,12 @@ pub struct Version {
     pub bytes: Vec<u8>,
 }
 
+impl Version {
+    fn is_regular(&self) -> bool {
+        self.mode & MODE_KIND == MODE_REGULAR
+    }
+}
+
 /// The hunks between two buffers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunks {
@@ -137,6 +143,17 @@ pub fn of_file<'a>(
 ) -> Result<FileDiff> {
     let bytes = |version: Option<&'a Version>| version.map_or(&b""[..], |it| &it.bytes);
     let found = hunks(bytes(old), bytes(new), driver)?;
+    file_diff(path, old, new, driver, &found)
+}
+
+/// The same where the hunks are known.
+fn file_diff(
+    path: &BStr,
+    old: Option<&Version>,
+    new: Option<&Version>,
+    driver: Driver,
+    found: &Hunks,
+) -> Result<FileDiff> {
     let (change, text) = match (old, new) {
         (Some(old), Some(new)) if old.mode & MODE_KIND != new.mode & MODE_KIND => {
             let gone = of_file(path, Some(old), None, driver)?.text;
@@ -145,16 +162,16 @@ pub fn of_file<'a>(
         }
         (Some(old), Some(new)) => (modified(old, new), {
             let head = modified_head(old, new);
-            patch_text(path, &head, [true, true], &found)
+            patch_text(path, &head, [true, true], found)
         }),
         (None, Some(new)) => (Change::Added { mode: new.mode }, {
             let head = format!("new file mode {:06o}\n", new.mode) + &index_line(None, Some(new));
-            patch_text(path, &head, [false, true], &found)
+            patch_text(path, &head, [false, true], found)
         }),
         (Some(old), None) => (Change::Deleted { mode: old.mode }, {
             let head =
                 format!("deleted file mode {:06o}\n", old.mode) + &index_line(Some(old), None);
-            patch_text(path, &head, [true, false], &found)
+            patch_text(path, &head, [true, false], found)
         }),
         (None, None) => anyhow::bail!("a file that is on neither side has no diff"),
     };
@@ -172,6 +189,21 @@ pub fn of_file<'a>(
 pub fn hunks(old: &[u8], new: &[u8], driver: Driver) -> Result<Hunks> {
     let patch = Patch::from_buffers(old, None, new, None, Some(&mut options()))
         .context("libgit2 cannot diff two buffers")?;
+    hunks_of(&patch, old, driver)
+}
+
+/// Git's own choices.
+fn options() -> DiffOptions {
+    let mut options = DiffOptions::new();
+    options
+        .context_lines(3)
+        .interhunk_lines(0)
+        .indent_heuristic(true)
+        .force_text(true);
+    options
+}
+
+fn hunks_of(patch: &Patch<'_>, old: &[u8], driver: Driver) -> Result<Hunks> {
     let mut labels = label::Search::new(old, driver);
     let mut found = Hunks::default();
     for at in 0..patch.num_hunks() {
@@ -194,17 +226,6 @@ pub fn hunks(old: &[u8], new: &[u8], driver: Driver) -> Result<Hunks> {
         }
     }
     Ok(found)
-}
-
-/// Git's own choices.
-fn options() -> DiffOptions {
-    let mut options = DiffOptions::new();
-    options
-        .context_lines(3)
-        .interhunk_lines(0)
-        .indent_heuristic(true)
-        .force_text(true);
-    options
 }
 
 impl Hunks {
@@ -316,7 +337,18 @@ impl Pair {
             }
             _ => Driver::Plain,
         };
-        of_file(path, old.as_ref(), new.as_ref(), driver)
+        match (&old, &new) {
+            // As blobs: libgit2 then need not hash both sides to find out their names.
+            (Some(old), Some(new))
+                if regular && [old, new].iter().all(|side| side.is_regular()) =>
+            {
+                let found = repo.with_patch((old.id, new.id), &mut options(), |patch| {
+                    hunks_of(patch, &old.bytes, driver)
+                })?;
+                file_diff(path, Some(old), Some(new), driver, &found)
+            }
+            _ => of_file(path, old.as_ref(), new.as_ref(), driver),
+        }
     }
 }
 

@@ -165,6 +165,26 @@ impl Repo {
             .is_ok_and(|mut entries| entries.next().is_some())
     }
 
+    /// Reads the difference between two blobs. For `diff`. It is made in a repository that has nothing but the objects: no configuration, and
+    /// no work tree, whose index libgit2 would read to look for attributes.
+    pub(crate) fn with_patch<T>(
+        &self,
+        (old, new): (ObjectId, ObjectId),
+        options: &mut git2::DiffOptions,
+        read: impl FnOnce(&git2::Patch<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let odb = self.git.odb().context("cannot open the object database")?;
+        let objects = git2::Repository::from_odb(odb).context("cannot use the object database")?;
+        let blob = |id| {
+            objects
+                .find_blob(id)
+                .with_context(|| format!("blob {id} is gone"))
+        };
+        let (old, new) = (blob(old)?, blob(new)?);
+        let patch = git2::Patch::from_blobs(&old, None, &new, None, Some(options));
+        read(&patch.context("libgit2 cannot diff two blobs")?)
+    }
+
     /// Writes a blob.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<ObjectId> {
         let id = self.git.blob(bytes).with_context(|| self.not_written())?;
