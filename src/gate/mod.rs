@@ -9,6 +9,7 @@ mod checkpatch;
 pub mod command;
 mod equality;
 mod guest;
+mod kbuild;
 mod mail;
 mod maintainers;
 mod onto;

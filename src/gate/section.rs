@@ -7,7 +7,8 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::Outcome;
-use super::build::{Bench, Built, State, Trouble, against_base, counted};
+use super::build::{State, against_base, counted};
+use super::kbuild::{Bench, Built, Trouble};
 use super::settings::Configuration;
 use super::warnings::{self, Warning};
 use crate::exec::Task;

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Refusal;
 use crate::exec::Task;
-use crate::gate::build::{Bench, Trouble, flat};
 use crate::gate::cache::hex;
+use crate::gate::kbuild::{Bench, Trouble, flat};
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;
 use crate::lab::Lab;

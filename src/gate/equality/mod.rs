@@ -14,7 +14,8 @@ use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 use serde_json::Value;
 
-use super::build::{Bench, Trouble, counted, flat};
+use super::build::counted;
+use super::kbuild::{Bench, Trouble, flat};
 use super::run::Context;
 use super::settings::{Configuration, Equality};
 use super::{Outcome, Subject};

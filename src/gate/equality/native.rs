@@ -12,7 +12,7 @@ use bstr::ByteSlice;
 use super::harness::{self, Harness, Variant};
 use super::{End, Said, judge, keep, say, spec, work_dir};
 use crate::exec::Task;
-use crate::gate::build::{Bench, Trouble, flat};
+use crate::gate::kbuild::{Bench, Trouble, flat};
 use crate::gate::run::{Context, Event, Options};
 use crate::gate::settings::Configuration;
 use crate::gate::toolchain::{Tool, missing};

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
-use super::build::{Bench, Trouble, counted};
+use super::build::counted;
 use super::cache::Key;
 use super::equality::{directory, harness_digest};
+use super::kbuild::{Bench, Trouble};
 use super::run::Context;
 use super::settings::Guest;
 use super::toolchain::{Tool, missing};
