@@ -123,6 +123,30 @@ pub fn find<'a>(cells: &'a [Cell], id: &str) -> Result<&'a Cell> {
     })
 }
 
+/// How many jobs a matrix of GitHub Actions can have, by its documentation.
+const GITHUB_JOBS: usize = 256;
+
+/// The cells that one run of the engine can take: all, or those of as many whole bases as fit. (A base is recorded once all its cells are there, so
+/// the next plan has the others.) Refused where one base alone is too much (exit 2).
+pub fn that_fit(cells: &[Cell], format: Format) -> Result<&[Cell]> {
+    let limit = match format {
+        Format::Github => GITHUB_JOBS,
+        Format::Gitlab => usize::MAX,
+    };
+    if cells.len() <= limit {
+        return Ok(cells);
+    }
+    let of = |cell: &Cell| (cell.series.clone(), cell.base.clone());
+    let whole = |end: &usize| of(&cells[end - 1]) != of(&cells[*end]);
+    let end = (1..=limit).rev().find(whole).with_context(|| {
+        Refusal::usage(format!(
+            "a base has more than {limit} cells, which is all that a matrix can hold"
+        ))
+        .hint("choose fewer gates in the configuration, or run the bot on one machine")
+    })?;
+    Ok(&cells[..end])
+}
+
 /// The matrix as the engine wants it.
 pub fn matrix(cells: &[Cell], format: Format, config: &str) -> Result<Vec<u8>> {
     let (value, pretty) = match format {
@@ -188,6 +212,23 @@ fn gitlab(cells: &[Cell], config: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_matrix_has_whole_bases_and_no_more_than_it_can_hold() {
+        let cells = |bases: usize, of_each: usize| -> Vec<Cell> {
+            let cell = |number: usize| Cell {
+                series: "s".to_owned(),
+                base: format!("v{}", number / of_each),
+                part: Part::Builds((number % of_each).to_string()),
+            };
+            (0..bases * of_each).map(cell).collect()
+        };
+        let fit = |cells: &[Cell], format| that_fit(cells, format).map(<[Cell]>::len);
+        assert_eq!(fit(&cells(26, 10), Format::Github).expect("some fit"), 250);
+        assert_eq!(fit(&cells(26, 10), Format::Gitlab).expect("all fit"), 260);
+        assert_eq!(fit(&cells(32, 8), Format::Github).expect("all fit"), 256);
+        assert!(fit(&cells(1, 257), Format::Github).is_err());
+    }
 
     #[test]
     fn each_gate_runs_in_exactly_one_kind_of_cell() {

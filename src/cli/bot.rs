@@ -105,8 +105,16 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             all,
         } => {
             let cells = config.bot()?.plan(*all, ui)?;
+            let fit = plan::that_fit(&cells, *format)?;
+            if fit.len() < cells.len() {
+                ui.note(&format!(
+                    "the matrix holds {} of {} cells: plan again when they have run",
+                    fit.len(),
+                    cells.len()
+                ));
+            }
             let name = config.config.to_string_lossy();
-            ui.data(&plan::matrix(&cells, *format, &name)?)?;
+            ui.data(&plan::matrix(fit, *format, &name)?)?;
             Ok(Exit::Done)
         }
         Command::Cell { config, id, output } => {
