@@ -12,7 +12,7 @@ use bstr::ByteSlice;
 use super::config::{Config, Place, Watch, is_wanted};
 use super::state::{State, encode};
 use crate::cache::{AddOptions, Cache};
-use crate::error::{Refusal, refusal};
+use crate::error::{Exit, Refusal, exit_of, refusal};
 use crate::exec::Task;
 use crate::facts;
 use crate::import::Source;
@@ -233,6 +233,17 @@ fn local(state: &State<'_>, watch: &Watch) -> Result<BTreeMap<String, ObjectId>>
     Ok(found)
 }
 
+/// A package that cannot be taken is the mirror's affair, not the configuration's: the other watches go on.
+fn no_kernel(error: anyhow::Error, watch: &Watch) -> anyhow::Error {
+    if exit_of(&error) != Exit::Usage {
+        return error;
+    }
+    error.context(
+        Refusal::tool(format!("watch `{}` got no kernel from Debian", watch.name))
+            .hint("`reroll base add` with the same source tells more; the next run tries again"),
+    )
+}
+
 /// The newest package that is meant: imported into the cache once, and fetched from there.
 fn debian(
     state: &State<'_>,
@@ -247,7 +258,8 @@ fn debian(
         refresh: false,
     };
     let tag = format!("bot-{}", watch.name);
-    let entry = cache.add(&tag, &source, options, ui)?.base;
+    let added = cache.add(&tag, &source, options, ui);
+    let entry = added.map_err(|error| no_kernel(error, watch))?.base;
     let package = entry
         .package
         .context("a package has a name and a version")?;

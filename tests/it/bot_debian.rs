@@ -164,7 +164,17 @@ fn a_mirror_that_is_gone_or_broken_is_no_verdict() {
     let (told, said) = watch.bot(4);
     assert!(told.is_empty() && said.contains("error: "), "{told}{said}");
     assert_eq!(play.refs("bot.git"), refs);
+    // A package in which there is no kernel.
+    let other = deb_of("7.3.5-1", &[("README", "no kernel\n")]);
+    let package = ("linux-source-7.3", "7.3.5-1", other);
+    watch.mirror.publish("debian", "sid", "Debian", &[package]);
+    watch.next_day();
+    let (told, said) = watch.bot(4);
+    assert!(told.is_empty() && said.contains("got no kernel"), "{said}");
+    assert_eq!(play.refs("bot.git"), refs);
     // The next run goes on.
+    watch.publish("7.3.5-1", POOL);
+    watch.next_day();
     fs::write(&file, &whole).expect("written");
     let (told, _) = watch.bot(0);
     assert_eq!(told, "");
