@@ -15,7 +15,7 @@ use crate::bench::{
 };
 use crate::error::{Exit, Refusal};
 use crate::gate::settings::{Configuration, Settings};
-use crate::gate::{Event, Native, Subject, Unfit, build_native, harness_directory};
+use crate::gate::{Native, Subject, Unfit, build_native, harness_directory};
 use crate::lab::{Lab, write_whole};
 use crate::recipe::Recipe;
 use crate::repo::{Repo, Signature};
@@ -197,15 +197,8 @@ fn build(subject: &Subject, lab: &Lab, configuration: &Configuration, ui: Ui) ->
         configuration.name
     ));
     let board = ui.board();
-    let built = build_native(subject, lab, configuration, &|event| match event {
-        Event::Step {
-            task,
-            what,
-            done,
-            total,
-        } => board.step(task, what, done, total),
-        Event::End { task } => board.end(task),
-        Event::Found(_) => {}
+    let built = build_native(subject, lab, configuration, &|event| {
+        event.draw(&board);
     })?;
     drop(board);
     match built {

@@ -61,14 +61,8 @@ impl GateArgs {
 pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
     let board = ui.board();
     let report = check(subject, &args.options(), lab, &|event| match event {
-        Event::Step {
-            task,
-            what,
-            done,
-            total,
-        } => board.step(task, what, done, total),
-        Event::End { task } => board.end(task),
         Event::Found(outcome) => board.status(&outcome.line()),
+        event => event.draw(&board),
     })?;
     drop(board);
     if let Some(file) = &args.junit {

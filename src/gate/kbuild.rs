@@ -37,6 +37,20 @@ pub(super) struct Built {
     pub(super) log: PathBuf,
 }
 
+/// `Ok(Err(_))` is a step that failed: it says something about the series or the machine, not about us.
+pub(super) type Step<T> = Result<Result<T, Trouble>>;
+
+/// Leaves with a failed step.
+macro_rules! step {
+    ($step:expr) => {
+        match $step? {
+            Ok(value) => value,
+            Err(trouble) => return Ok(Err(trouble)),
+        }
+    };
+}
+pub(super) use step;
+
 /// Longer than any single step takes on a slow machine: what hangs is stopped.
 const TIMEOUT: Duration = Duration::from_mins(45);
 

@@ -19,7 +19,7 @@ use super::{
 use crate::error::{Exit, Refusal, refusal};
 use crate::exec::check_interrupted;
 use crate::lab::Lab;
-use crate::ui::shown_text;
+use crate::ui::{Board, shown_text};
 
 /// What to run, and how.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,22 @@ pub enum Event<'a> {
     },
     /// Something was found out.
     Found(&'a Outcome),
+}
+
+impl Event<'_> {
+    /// Draws what goes on; what was found is the caller's to tell.
+    pub fn draw(&self, board: &Board) {
+        match *self {
+            Event::Step {
+                task,
+                what,
+                done,
+                total,
+            } => board.step(task, what, done, total),
+            Event::End { task } => board.end(task),
+            Event::Found(_) => {}
+        }
+    }
 }
 
 /// What every gate sees.

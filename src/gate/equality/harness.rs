@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::error::Refusal;
 use crate::exec::Task;
 use crate::gate::cache::hex;
-use crate::gate::kbuild::{Bench, Trouble, flat};
+use crate::gate::kbuild::{Bench, Step, Trouble, flat, step};
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;
 use crate::lab::Lab;
@@ -192,19 +192,6 @@ struct Linker<'a> {
     spec: &'a Equality,
     work: &'a Path,
     log: PathBuf,
-}
-
-/// `Ok(Err(_))` is a step that failed: it says something about the series or the machine, not about us.
-type Step<T> = Result<Result<T, Trouble>>;
-
-/// Leaves with a failed step.
-macro_rules! step {
-    ($step:expr) => {
-        match $step? {
-            Ok(value) => value,
-            Err(trouble) => return Ok(Err(trouble)),
-        }
-    };
 }
 
 impl Linker<'_> {

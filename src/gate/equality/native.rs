@@ -12,7 +12,7 @@ use bstr::ByteSlice;
 use super::harness::{self, Harness, Variant};
 use super::{End, Said, judge, keep, say, spec, work_dir};
 use crate::exec::Task;
-use crate::gate::kbuild::{Bench, Trouble, flat};
+use crate::gate::kbuild::{Bench, Trouble, flat, step};
 use crate::gate::run::{Context, Event, Options};
 use crate::gate::settings::Configuration;
 use crate::gate::toolchain::{Tool, missing};
@@ -65,16 +65,6 @@ const PAGE: u32 = 4096;
 
 /// `Ok(Err(_))` says something about the series or the machine, not about us.
 type Step<T> = Result<Result<T, Unfit>>;
-
-/// Leaves with what does not fit.
-macro_rules! step {
-    ($step:expr) => {
-        match $step? {
-            Ok(value) => value,
-            Err(unfit) => return Ok(Err(unfit)),
-        }
-    };
-}
 
 /// Builds the object of the base and of each patch in `configuration`, links them to one program, and has it compare what they write.
 pub fn build(

@@ -14,7 +14,7 @@ use bstr::ByteSlice;
 use super::build::counted;
 use super::cache::Key;
 use super::equality::{directory, harness_digest};
-use super::kbuild::{Bench, Trouble};
+use super::kbuild::{Bench, Step, Trouble, step};
 use super::run::Context;
 use super::settings::Guest;
 use super::toolchain::{Tool, missing};
@@ -42,19 +42,6 @@ struct Left {
     contents: Vec<Content>,
     complaints: Vec<String>,
     log: PathBuf,
-}
-
-/// `Ok(Err(_))` says something about the series or the machine, not about us.
-type Step<T> = Result<Result<T, Trouble>>;
-
-/// Leaves with a failed step.
-macro_rules! step {
-    ($step:expr) => {
-        match $step? {
-            Ok(value) => value,
-            Err(trouble) => return Ok(Err(trouble)),
-        }
-    };
 }
 
 /// Boots what is not known yet and tells what was found.
