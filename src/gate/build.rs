@@ -119,24 +119,14 @@ fn unknown<'a>(context: &Context<'_>, configuration: &'a Configuration) -> Resul
             if gate == Name::Equality && !equality::is_wanted(context, patch) {
                 continue;
             }
-            if let Some(skip) = context.skip(gate, Some(&configuration.name), Some(patch)) {
-                context.found(blank.skipped(&skip.reason));
-                continue;
-            }
-            if let Some((names, packages)) = &missing {
-                let reason = format!("not installed: {}", names.join(", "));
-                context.found(blank.error(reason).packages(packages));
-                continue;
-            }
-            let key = key(context, configuration, gate, patch, &versions)?;
-            match context.cache.get(&key) {
-                Some(outcomes) => context.found_all(outcomes),
-                None => cells.push(Cell {
+            let key = || key(context, configuration, gate, patch, &versions);
+            if let Some(key) = context.unknown(blank, missing.as_ref(), key)? {
+                cells.push(Cell {
                     configuration,
                     gate,
                     patch,
                     key,
-                }),
+                });
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::cache::Cache;
+use super::cache::{Cache, Key};
 use super::settings::Skip;
 use super::toolchain::Tool;
 use super::{
@@ -340,6 +340,31 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The key under which an outcome is still to be found out; `None` where it was told at once: the recipe leaves it out, the tools are
+    /// `missing` (names and packages), or it is known already.
+    pub(super) fn unknown(
+        &self,
+        blank: Outcome,
+        missing: Option<&(Vec<String>, Vec<String>)>,
+        key: impl FnOnce() -> Result<Key>,
+    ) -> Result<Option<Key>> {
+        if let Some(skip) = self.skip(blank.gate, blank.configuration.as_deref(), blank.patch) {
+            self.found(blank.skipped(&skip.reason));
+            return Ok(None);
+        }
+        if let Some((names, packages)) = missing {
+            let reason = format!("not installed: {}", names.join(", "));
+            self.found(blank.error(reason).packages(packages));
+            return Ok(None);
+        }
+        let key = key()?;
+        let Some(outcomes) = self.cache.get(&key) else {
+            return Ok(Some(key));
+        };
+        self.found_all(outcomes);
+        Ok(None)
+    }
+
     /// Takes what a gate finds about one patch: what the recipe leaves out, what is known already of `parts`, or what
     /// `find` finds out in the base's source.
     pub(super) fn cached(
@@ -351,15 +376,10 @@ impl<'a> Context<'a> {
     ) -> Result<()> {
         let mut blank = Outcome::new(gate);
         blank.patch = patch;
-        if let Some(skip) = self.skip(gate, None, patch) {
-            self.found(blank.skipped(&skip.reason));
+        let key = || Ok(Key::of(&(gate, patch, parts)));
+        let Some(key) = self.unknown(blank, None, key)? else {
             return Ok(());
-        }
-        let key = super::cache::Key::of(&(gate, patch, parts));
-        if let Some(outcomes) = self.cache.get(&key) {
-            self.found_all(outcomes);
-            return Ok(());
-        }
+        };
         let source = self.source(gate.as_str())?;
         let since = Instant::now();
         let mut outcome = find(&source)?;

@@ -92,28 +92,20 @@ fn unknown(context: &Context<'_>, spec: &Guest) -> Result<Vec<Cell>> {
             continue;
         }
         let blank = blank(spec, patch, Instant::now());
-        if let Some(skip) = context.skip(Name::Guest, Some(&spec.configuration.name), Some(patch)) {
-            context.found(blank.skipped(&skip.reason));
-            continue;
-        }
-        if let Some((names, packages)) = &missing {
-            let reason = format!("not installed: {}", names.join(", "));
-            context.found(blank.error(reason).packages(packages));
-            continue;
-        }
-        let trees = [
-            subject.base.tree_id,
-            subject.patches[patch - 1].commit.tree_id,
-        ];
-        let key = Key::of(&(
-            Name::Guest,
-            patch,
-            trees.map(|id| id.to_string()),
-            (spec, &subject.settings.options, &versions, &digest),
-        ));
-        match context.cache.get(&key) {
-            Some(outcomes) => context.found_all(outcomes),
-            None => cells.push(Cell { patch, key }),
+        let key = || {
+            let trees = [
+                subject.base.tree_id,
+                subject.patches[patch - 1].commit.tree_id,
+            ];
+            Ok(Key::of(&(
+                Name::Guest,
+                patch,
+                trees.map(|id| id.to_string()),
+                (spec, &subject.settings.options, &versions, &digest),
+            )))
+        };
+        if let Some(key) = context.unknown(blank, missing.as_ref(), key)? {
+            cells.push(Cell { patch, key });
         }
     }
     Ok(cells)
