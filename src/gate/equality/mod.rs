@@ -15,7 +15,7 @@ use bstr::ByteSlice;
 use serde_json::Value;
 
 use super::build::counted;
-use super::kbuild::{Bench, Trouble, flat};
+use super::kbuild::{Bench, Step, Trouble, flat, step};
 use super::run::Context;
 use super::settings::{Configuration, Equality};
 use super::{Outcome, Subject};
@@ -115,80 +115,95 @@ pub(super) fn run(
     }
     let spec = spec(bench)?;
     let harness = Harness::open(directory(bench.context.subject)?)?;
-    let object = |number: usize| Some(bench.dir.kept(number).join(flat(&spec.object)));
-    let variant = |name: &str, object| Variant {
-        name: name.to_owned(),
-        object,
+    let trial = Trial {
+        bench,
+        configuration,
+        spec,
+        harness: &harness,
+        patch,
     };
+    let object = |number: usize| Some(bench.dir.kept(number).join(flat(&spec.object)));
     let reference = || variant("base", object(0));
 
     let pair = [reference(), variant("patch", object(patch))];
-    let work = work_dir(bench, patch, "equality")?;
-    let program = match harness.link(bench, configuration, spec, &pair, &work)? {
-        Ok(program) => program,
+    let (said, log) = match trial.run("equality", &pair, harness.verify(configuration))? {
+        Ok(ran) => ran,
         Err(trouble) => return Ok(trouble.outcome(blank, "cannot run the object")),
     };
-    let log = bench
-        .context
-        .log(&format!("{}-p{patch}-equality", configuration.name));
-    let said = say(
-        bench,
-        configuration,
-        &program,
-        harness.verify(configuration),
-        &log,
-    )?;
     let outcome = judge(blank.log(log), &said);
     if outcome.status != super::Status::Pass {
         return Ok(outcome);
     }
 
-    let faults = harness
-        .manifest
-        .faults
-        .iter()
-        .map(|fault| variant(fault, None));
-    let all: Vec<_> = [reference()].into_iter().chain(faults).collect();
-    let work = work_dir(bench, patch, "faults")?;
-    let program = match harness.link(bench, configuration, spec, &all, &work)? {
-        Ok(program) => program,
+    let faults = &harness.manifest.faults;
+    let planted = faults.iter().map(|fault| variant(fault, None));
+    let all: Vec<_> = [reference()].into_iter().chain(planted).collect();
+    let (said_of_faults, log) = match trial.run("faults", &all, &harness.manifest.verify_faults)? {
+        Ok(ran) => ran,
         Err(trouble) => return Ok(trouble.outcome(outcome, "cannot plant faults")),
     };
-    let log = bench
-        .context
-        .log(&format!("{}-p{patch}-faults", configuration.name));
-    let said_of_faults = say(
-        bench,
-        configuration,
-        &program,
-        &harness.manifest.verify_faults,
-        &log,
-    )?;
-    let seen: BTreeSet<_> = said_of_faults
-        .differing
+    Ok(judge_faults(outcome, &said, faults, &said_of_faults, log))
+}
+
+fn variant(name: &str, object: Option<PathBuf>) -> Variant {
+    Variant {
+        name: name.to_owned(),
+        object,
+    }
+}
+
+/// What is needed to run objects of one patch in one configuration.
+struct Trial<'a> {
+    bench: &'a Bench<'a, 'a>,
+    configuration: &'a Configuration,
+    spec: &'a Equality,
+    harness: &'a Harness,
+    patch: usize,
+}
+
+impl Trial<'_> {
+    /// Links `variants` to a program, runs it with `args`, and returns what it said and the log of that.
+    fn run(&self, name: &str, variants: &[Variant], args: &[String]) -> Step<(Said, PathBuf)> {
+        let (bench, configuration, patch) = (self.bench, self.configuration, self.patch);
+        let work = work_dir(bench, patch, name)?;
+        let linked = self
+            .harness
+            .link(bench, configuration, self.spec, variants, &work);
+        let program = step!(linked);
+        let log = format!("{}-p{patch}-{name}", configuration.name);
+        let log = bench.context.log(&log);
+        let said = say(bench, configuration, &program, args, &log)?;
+        Ok(Ok((said, log)))
+    }
+}
+
+/// A pass counts only where the same harness has noticed every planted fault.
+fn judge_faults(
+    passed: Outcome,
+    said: &Said,
+    faults: &[String],
+    said_of_faults: &Said,
+    log: PathBuf,
+) -> Outcome {
+    let differing = said_of_faults.differing.iter();
+    let seen: BTreeSet<_> = differing.map(|(name, _)| name.as_str()).collect();
+    let missed: Vec<_> = faults
         .iter()
-        .map(|(name, _)| name.as_str())
-        .collect();
-    let missed: Vec<_> = harness
-        .manifest
-        .faults
-        .iter()
-        .filter(|fault| !seen.contains(fault.as_str()))
-        .cloned()
+        .map(String::as_str)
+        .filter(|fault| !seen.contains(fault))
         .collect();
     if !missed.is_empty() {
-        let reason = format!(
-            "the harness does not notice planted faults: {}",
-            missed.join(", ")
-        );
-        return Ok(outcome.error(reason).log(log));
+        let missed = missed.join(", ");
+        let reason = format!("the harness does not notice planted faults: {missed}");
+        return passed.error(reason).log(log);
     }
+    let comparisons = usize::try_from(said.checks).unwrap_or(usize::MAX);
     let line = format!(
         "{}, {} noticed",
-        counted(usize::try_from(said.checks)?, "comparison"),
+        counted(comparisons, "comparison"),
         counted(seen.len(), "planted fault")
     );
-    Ok(outcome.lines(vec![line]))
+    passed.lines(vec![line])
 }
 
 fn work_dir(bench: &Bench<'_, '_>, patch: usize, name: &str) -> Result<PathBuf> {
