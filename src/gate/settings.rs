@@ -333,7 +333,10 @@ impl Settings {
 
 impl Guest {
     fn validate(&self, settings: &Settings) -> Result<(), Refusal> {
-        let wrong = |what: &str| Err(Refusal::usage(format!("`[check.guest]` {what}")));
+        let wrong = |what: &str| {
+            Err(Refusal::usage(format!("`[check.guest]` {what}"))
+                .hint("ARCHITECTURE.md lists what the table says"))
+        };
         let inside = |path: &Path| {
             path.components()
                 .all(|part| matches!(part, std::path::Component::Normal(_)))
@@ -455,5 +458,50 @@ options = ["TWO=n"]
             ..Settings::default()
         };
         assert!(settings.validate().is_err());
+    }
+
+    #[test]
+    fn a_guest_that_cannot_be_meant_is_refused() {
+        const GUEST: &str = r#"
+[equality]
+object = "mm/a.o"
+entry = "a"
+harness = "harness"
+[guest]
+target = "bzImage"
+image = "arch/x86/boot/bzImage"
+init = "guest.c"
+memory = [{ name = "one", size = 4096, fill = 4096 }]
+[guest.configuration]
+name = "guest"
+arch = "x86_64"
+emulator = ["qemu-system-x86_64"]
+"#;
+        let validate = |text: &str| {
+            let settings: Settings = toml::from_str(text).expect("parses");
+            settings.validate()
+        };
+        validate(GUEST).expect("it can be meant");
+        let (_, alone) = GUEST.split_once("[guest]").expect("a guest");
+        let faults = [
+            (format!("[guest]{alone}"), "needs `[check.equality]`"),
+            (GUEST.replace("arch/x86/boot", "../boot"), "not inside"),
+            (GUEST.replace("\"guest.c", "\"/guest.c"), "not inside"),
+            (
+                GUEST.replace("\"bzImage\"", "\"--eval=x\""),
+                "no plain word",
+            ),
+            (GUEST.replace("\"one\"", "\"a,b\""), "no plain word"),
+            (GUEST.replace("\"qemu-system-x86_64\"", ""), "an emulator"),
+            (
+                GUEST.replace("{ name = \"one\", size = 4096, fill = 4096 }", ""),
+                "a device",
+            ),
+        ];
+        for (text, words) in faults {
+            let refusal = validate(&text).expect_err(words);
+            assert!(refusal.message.contains(words), "{refusal}");
+            assert!(refusal.hint.is_some() && refusal.exit == crate::error::Exit::Usage);
+        }
     }
 }
