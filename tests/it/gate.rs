@@ -220,7 +220,8 @@ impl Kernel {
             .settings
             .replace("\n[[", "\n[[check.")
             .replace("\n[section", "\n[check.section")
-            .replace("\n[equality", "\n[check.equality");
+            .replace("\n[equality", "\n[check.equality")
+            .replace("\n[guest", "\n[check.guest");
         let series = self.path("series");
         fs::create_dir_all(series.join("0001-nothing")).expect("a directory");
         let text = format!(
@@ -531,6 +532,40 @@ fn a_missing_compiler_is_an_error_with_its_package() {
     assert_eq!(report.bad(), ["build far 1: error", "build far 2: error"]);
     let far = report.of("build", Some("far"), 1);
     assert_eq!(far["packages"][1], "gcc-no-such-machine");
+}
+
+#[test]
+fn a_guest_is_left_out_unless_asked_for_and_then_named_with_what_it_needs() {
+    let mut kernel = clean();
+    let guests = |report: &Report| {
+        let of_guest = report.outcomes.iter().filter(|it| it["gate"] == "guest");
+        of_guest.cloned().collect::<Vec<_>>()
+    };
+    let report = kernel.check(&["--gate", "apply", "--slow"]);
+    let found = guests(&report);
+    assert_eq!(found.len(), 1, "{}", report.stderr);
+    assert_eq!(found[0]["status"], "skipped");
+    assert!(found[0]["reason"].to_string().contains("check.guest"));
+
+    let dir = kernel.path("series/own");
+    fs::create_dir_all(&dir).expect("a directory");
+    for (name, text) in HARNESS {
+        fs::write(dir.join(name), text).expect("written");
+    }
+    kernel.settings = format!(
+        "{SETTINGS}[equality]\nobject = \"mm/thing.o\"\nentry = \"thing_fill\"\nharness = \"own\"\n\
+         [guest]\ntarget = \"bzImage\"\nimage = \"bzImage\"\ninit = \"guest.c\"\n\
+         memory = [{{ name = \"one\", size = 4096, fill = 4096 }}]\n\
+         [guest.configuration]\nname = \"guest\"\narch = \"x86_64\"\nemulator = [\"qemu-system-x86-not-there\"]\n"
+    );
+    assert_eq!(guests(&kernel.check(&["--gate", "apply"])).len(), 0);
+    let report = kernel.check(&["--gate", "guest"]);
+    assert_eq!(
+        report.bad(),
+        ["guest guest 1: error", "guest guest 2: error"]
+    );
+    assert_eq!(guests(&report)[0]["packages"][0], "qemu-system-x86");
+    assert_eq!(report.exit, reroll::exec::End::Code(4));
 }
 
 #[test]
