@@ -3,6 +3,7 @@
 //! Hides anchors: each matches exactly once or is an error that shows the nearest candidates, and after each
 //! change only the definitions that the recipe names may have changed.
 
+mod make;
 mod search;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::shape::quote;
 use crate::syntax::{Function, Source, line_end, line_start};
 use crate::template::indent;
 
+pub use make::{Render, make};
 pub use search::Search;
 
 /// Where an edit landed.

@@ -10,10 +10,10 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Patch;
 use super::tree::Tree;
 use super::write::Writer;
-use crate::edit::{Anchor, Landing, Search, keeps_comments, replace, whole_file};
+use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
-use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Target, Text};
+use crate::recipe::{Action, EditSpec, PatchSpec, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
 use crate::syntax::Source;
 
@@ -188,48 +188,10 @@ impl<'a> Run<'a> {
             defined: self.defined.clone(),
         };
         let (source, mode) = self.existing(patch, edit)?;
-        let (anchor, new) = match &edit.action {
-            Action::Create(_) => return Ok(()),
-            Action::Insert(spot, text) => {
-                let anchor = search.spot(&source, spot)?;
-                let rendered = self.writer.edit_text(edit, &[text], &anchor)?.remove(0);
-                let beside = matches!(spot, Spot::BeforeFunction(_) | Spot::AfterFunction(_));
-                let changes = anchor.function_name().filter(|_| !beside);
-                let new = replace(&source, &anchor, &rendered, edit, changes, &edit.defines)?;
-                (anchor, new)
-            }
-            Action::Replace(target, text) => {
-                let mut anchor = search.target(&source, target)?;
-                let rendered = self.writer.edit_text(edit, &[text], &anchor)?;
-                if !edit
-                    .inputs
-                    .values()
-                    .any(|input| input.is_path("match.text"))
-                {
-                    anchor.leave_comments_above();
-                }
-                if !matches!(target, Target::Function(_)) {
-                    keeps_comments(&source, &anchor, &rendered, edit)?;
-                }
-                let changes = anchor.function_name();
-                let new = replace(&source, &anchor, &rendered[0], edit, changes, &edit.defines)?;
-                (anchor, new)
-            }
-            Action::Extract {
-                target,
-                helper,
-                call,
-            } => {
-                let anchor = search.target(&source, target)?;
-                let rendered = self.writer.edit_text(edit, &[helper, call], &anchor)?;
-                keeps_comments(&source, &anchor, &rendered, edit)?;
-                let changes = anchor.function_name();
-                let shortened = replace(&source, &anchor, &rendered[1], edit, changes, &[])?;
-                let place = search.helper(&shortened, &anchor)?;
-                let new = replace(&shortened, &place, &rendered[0], edit, None, &edit.defines)?;
-                (anchor, new)
-            }
-        };
+        let writer = &mut self.writer;
+        let (anchor, new) = make(&search, &source, &mut |texts, anchor| {
+            writer.edit_text(edit, texts, anchor)
+        })?;
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
         self.tree
