@@ -1,0 +1,316 @@
+//! The corpus of drift: kernels changed in many ways, and what the shipped series makes of each: right, refused, unproven or wrong.
+//!
+//! A program of its own (`cargo test --test corpus`, and `-- --help`), since its result is a table. What the tool believes of its own
+//! result counts for nothing here: what it made is compiled after each patch, run, and compared with the changed base.
+
+mod base;
+mod kinds;
+#[path = "../it/support.rs"]
+#[allow(dead_code, reason = "the other tests use more of it")]
+mod support;
+mod table;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use clap::Parser;
+
+use base::Answer;
+use kinds::{Expects, Kind};
+use support::Kernel;
+use table::{Found, Table, Verdict};
+use tree::Step;
+
+/// The bases of the part that runs in CI.
+const FIXED: [&str; 3] = ["6.1", "6.12", "7.3"];
+
+/// How many needless refusals the fixed part may have.
+const NEEDLESS: usize = 12;
+
+/// Kernels changed in many ways, and what the series makes of them.
+#[derive(Debug, Parser)]
+#[command(name = "corpus")]
+struct Args {
+    /// Run every kind on every base, instead of the part that CI runs
+    #[arg(long)]
+    all: bool,
+    /// Run only these kinds (a name, or the start of one)
+    #[arg(long = "kind", value_name = "NAME")]
+    kinds: Vec<String>,
+    /// Run only on these bases
+    #[arg(long = "base", value_name = "NAME")]
+    bases: Vec<String>,
+    /// List kinds, what is expected of each, and the bases that it makes sense on
+    #[arg(long)]
+    list: bool,
+    /// Only ask the tool: nothing is compiled, and what is carried is not judged
+    #[arg(long)]
+    no_native: bool,
+    /// Print every answer
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print the changes that a kind makes, as the files that it leaves, into DIR
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+    /// How many runs at once
+    #[arg(long, short, default_value_t = 2)]
+    jobs: usize,
+    /// What `cargo test` hands to every test: without a name that is part of `corpus`, nothing is run
+    #[arg(hide = true)]
+    filters: Vec<String>,
+    #[arg(long, hide = true)]
+    nocapture: bool,
+    #[arg(long, short, hide = true)]
+    quiet: bool,
+    #[arg(long, hide = true)]
+    test_threads: Option<usize>,
+}
+
+/// One kind on one base.
+struct Job {
+    kind: Kind,
+    kernel: &'static Kernel,
+    steps: Vec<Step>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if !args.filters.is_empty() && !args.filters.iter().any(|it| "corpus".contains(it.as_str())) {
+        return ExitCode::SUCCESS;
+    }
+    tree::self_test();
+    let chosen = !args.kinds.is_empty() || !args.bases.is_empty();
+    let bases = base::bases(&names_of_bases(&args));
+    let kinds = chosen_kinds(&args);
+    if bases.is_empty() || kinds.is_empty() {
+        say("there is no such base or no such kind");
+        // Where no base can be had, `support` has said so, and has failed in CI.
+        return if chosen {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        };
+    }
+    let (mut jobs, nowhere) = jobs(&kinds, &bases);
+    if args.list {
+        list(&kinds, &jobs);
+        return ExitCode::SUCCESS;
+    }
+    if let Some(dir) = &args.dump {
+        dump(dir, &jobs);
+        return ExitCode::SUCCESS;
+    }
+    if !args.all && !chosen {
+        jobs = fixed(jobs);
+    }
+    let since = Instant::now();
+    let table = run(&args, jobs);
+    report(&table, since);
+    let whole = args.all || !chosen;
+    let nowhere = if whole { nowhere } else { Vec::new() };
+    for kind in &nowhere {
+        say(&format!("`{kind}` makes sense on none of the bases"));
+    }
+    verdict(&args, &table, nowhere.is_empty())
+}
+
+fn names_of_bases(args: &Args) -> Vec<String> {
+    if args.bases.is_empty() && args.kinds.is_empty() && !args.all && !args.list {
+        return FIXED.map(str::to_owned).to_vec();
+    }
+    args.bases.clone()
+}
+
+fn chosen_kinds(args: &Args) -> Vec<Kind> {
+    let mut kinds = kinds::all();
+    let mut names = BTreeSet::new();
+    for kind in &kinds {
+        assert!(
+            names.insert(kind.name),
+            "two kinds are called `{}`",
+            kind.name
+        );
+    }
+    let is = |kind: &Kind, name: &String| kind.name.starts_with(name.as_str());
+    kinds.retain(|kind| args.kinds.is_empty() || args.kinds.iter().any(|name| is(kind, name)));
+    kinds
+}
+
+/// Every kind on every base that it makes sense on, and the kinds for which that is none.
+fn jobs(kinds: &[Kind], bases: &[&'static Kernel]) -> (Vec<Job>, Vec<&'static str>) {
+    let mut jobs = Vec::new();
+    let mut nowhere: BTreeSet<_> = kinds.iter().map(|kind| kind.name).collect();
+    for kernel in bases {
+        let mut tree = base::tree(kernel);
+        for kind in kinds {
+            tree.reset();
+            if (kind.make)(&mut tree).is_none() {
+                continue;
+            }
+            let mut steps = tree.history.clone();
+            if steps.last().is_none_or(|step| step.files != tree.files) {
+                steps.push(Step {
+                    message: "changed by the corpus\n".to_owned(),
+                    files: tree.files.clone(),
+                });
+            }
+            nowhere.remove(kind.name);
+            jobs.push(Job {
+                kind: kind.clone(),
+                kernel,
+                steps,
+            });
+        }
+    }
+    (jobs, nowhere.into_iter().collect())
+}
+
+/// The part that CI runs: each kind once, on the bases by turns.
+fn fixed(jobs: Vec<Job>) -> Vec<Job> {
+    let mut kinds: Vec<Vec<Job>> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for job in jobs {
+        let place = *places.entry(job.kind.name).or_insert_with(|| {
+            kinds.push(Vec::new());
+            kinds.len() - 1
+        });
+        kinds[place].push(job);
+    }
+    let pick = |(turn, mut jobs): (usize, Vec<Job>)| jobs.swap_remove(turn % jobs.len());
+    kinds.into_iter().enumerate().map(pick).collect()
+}
+
+fn list(kinds: &[Kind], jobs: &[Job]) {
+    for kind in kinds {
+        let bases: Vec<_> = jobs
+            .iter()
+            .filter(|job| job.kind.name == kind.name)
+            .map(|job| job.kernel.name.as_str())
+            .collect();
+        let expects = match kind.expects {
+            Expects::Carried => "carried",
+            Expects::Refused => "refused",
+            Expects::Either => "either",
+        };
+        say(&format!(
+            "{:<52} {:<9} {:<38} {}",
+            kind.name,
+            expects,
+            kind.group.name(),
+            bases.join(" ")
+        ));
+    }
+    say(&format!("{} kinds, {} runs", kinds.len(), jobs.len()));
+}
+
+fn dump(dir: &std::path::Path, jobs: &[Job]) {
+    for job in jobs {
+        let Some(step) = job.steps.last() else {
+            continue;
+        };
+        for (path, bytes) in &step.files {
+            let path = dir.join(&job.kernel.name).join(job.kind.name).join(path);
+            let parent = path.parent().expect("a parent");
+            std::fs::create_dir_all(parent).expect("a directory");
+            std::fs::write(path, bytes).expect("a file");
+        }
+    }
+}
+
+fn run(args: &Args, jobs: Vec<Job>) -> Table {
+    let total = jobs.len();
+    let queue = Mutex::new(VecDeque::from(jobs));
+    let found = Mutex::new(Vec::new());
+    let worker = || {
+        while let Some(job) = { queue.lock().expect("the queue").pop_front() } {
+            let one = judge(&job);
+            let mut found = found.lock().expect("the list");
+            progress(args, &one, found.len() + 1, total);
+            found.push(one);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs.max(1) {
+            scope.spawn(worker);
+        }
+    });
+    let mut found = found.into_inner().expect("the list");
+    found.sort_by(|a, b| (a.group, a.kind, &a.base).cmp(&(b.group, b.kind, &b.base)));
+    Table { found }
+}
+
+/// Asks the tool, and judges what it says.
+fn judge(job: &Job) -> Found {
+    let answer = base::regen(job.kernel, &job.steps, None);
+    let kind = &job.kind;
+    let (verdict, why) = match answer {
+        Answer::Broken(why) => (Verdict::Broken, why),
+        Answer::Applied(why) if !kind.applied => (Verdict::Wrong, why),
+        Answer::Applied(why) => (Verdict::Right, why),
+        Answer::Refused(why) if kind.expects == Expects::Carried => {
+            (Verdict::RefusedNeedlessly, why)
+        }
+        Answer::Refused(why) => (Verdict::RefusedRightly, why),
+        Answer::Unproven(why) if kind.unproven => (Verdict::Unproven, why),
+        Answer::Unproven(why) => (Verdict::UnprovenNeedlessly, why),
+        Answer::Carried(_) => (Verdict::Carried, String::new()),
+    };
+    Found {
+        kind: kind.name,
+        group: kind.group,
+        expects: kind.expects,
+        base: job.kernel.name.clone(),
+        verdict,
+        why,
+    }
+}
+
+fn progress(args: &Args, one: &Found, done: usize, total: usize) {
+    if args.verbose {
+        say(&format!(
+            "{:<6} {:<48} {:?}: {}",
+            one.base, one.kind, one.verdict, one.why
+        ));
+    } else if std::io::stderr().is_terminal() {
+        let _ = write!(std::io::stderr(), "\r{done} of {total} ");
+    }
+}
+
+fn report(table: &Table, since: Instant) {
+    say(&format!("\n{}{}", table.markdown(), table.list()));
+    let unexpected = table.unexpected();
+    if !unexpected.is_empty() {
+        say(&format!(
+            "carried where a refusal is expected:\n\n{unexpected}"
+        ));
+    }
+    say(&format!(
+        "{} runs in {} s",
+        table.found.len(),
+        since.elapsed().as_secs()
+    ));
+}
+
+fn verdict(args: &Args, table: &Table, everywhere: bool) -> ExitCode {
+    let needless =
+        table.count(Verdict::RefusedNeedlessly) + table.count(Verdict::UnprovenNeedlessly);
+    let bad = [Verdict::Wrong, Verdict::Broken, Verdict::Mistake]
+        .map(|verdict| table.count(verdict))
+        .iter()
+        .sum::<usize>();
+    let too_many = needless > NEEDLESS && !args.no_native;
+    if bad > 0 || too_many || !everywhere {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Prints a line: this is a program, and its result is what it prints.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
