@@ -441,7 +441,7 @@ fn check_name(name: &str) -> Result<()> {
     if name.len() >= 7 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return wrong("it looks like a commit's id");
     }
-    let checked = Task::git()
+    let checked = Task::git_alone()
         .args(["check-ref-format", &tag_ref(name)])
         .output();
     match checked {

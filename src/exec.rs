@@ -1,6 +1,10 @@
 //! Runs child processes: the only spawner.
 //!
-//! Hides process groups, timeouts and interruption: a child never outlives the run that started it.
+//! Hides process groups, timeouts and interruption: a child never outlives the run that started it. Hides, too, the user's surroundings: a child
+//! sees of the environment what [`surroundings`] lists, and no home.
+
+mod git;
+mod surroundings;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -71,14 +75,18 @@ pub struct Task {
     input: Option<Vec<u8>>,
     held: Option<File>,
     log: Option<PathBuf>,
+    /// What the child works in, and nobody needs when it has ended.
+    place: Option<tempfile::TempDir>,
 }
 
 impl Task {
-    /// A child running `program`, found in `PATH`.
+    /// A child running `program`, found in `PATH`. Of the user's environment it sees where programs and temporary files are, and nothing
+    /// else: no home, language, flags or configuration.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let program = program.as_ref();
         #[expect(clippy::disallowed_methods, reason = "the one spawner")]
-        let command = Command::new(program);
+        let mut command = Command::new(program);
+        command.env_clear().envs(surroundings::plain());
         Self {
             program: program.to_owned(),
             command,
@@ -86,24 +94,8 @@ impl Task {
             input: None,
             held: None,
             log: None,
+            place: None,
         }
-    }
-
-    /// A `git` child that no user or system configuration, hook, filter, pager or prompt can change.
-    #[must_use]
-    pub fn git() -> Self {
-        Self::new("git")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .args([
-                "--no-pager",
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "core.fsmonitor=false",
-            ])
     }
 
     /// Adds one argument.
@@ -127,16 +119,20 @@ impl Task {
         self
     }
 
-    /// Clears the environment but for where programs, the home and temporary files are: what the user has set
-    /// (`MAKEFLAGS`, `CFLAGS`, a language) cannot change what the child does.
+    /// Lets the child see the user's home: for compilers and what runs them, whose caches lie there.
     #[must_use]
-    pub fn clean_env(mut self) -> Self {
-        self.command.env_clear().env("LC_ALL", "C");
-        for key in ["PATH", "HOME", "TMPDIR"] {
-            if let Some(value) = std::env::var_os(key) {
-                self.command.env(key, value);
-            }
-        }
+    pub fn home(self) -> Self {
+        self.envs(surroundings::home())
+    }
+
+    /// Lets the child see what the network needs: the home, proxies, certificates, agents and passwords.
+    #[must_use]
+    pub fn network(self) -> Self {
+        self.envs(surroundings::network())
+    }
+
+    fn envs(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.command.envs(variables);
         self
     }
 

@@ -29,4 +29,5 @@ pub mod series;
 pub mod shape;
 pub mod syntax;
 pub mod template;
+pub mod temporary;
 pub mod ui;

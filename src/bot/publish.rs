@@ -117,14 +117,12 @@ impl Published {
 
     /// How many of them somebody else has moved.
     fn push_batch(&self, repo: &Repo, batch: &[Update]) -> Result<usize> {
-        let mut task = Task::git().arg("--git-dir").arg(repo.path());
-        task = task.args([
-            "-c",
-            "push.gpgSign=false",
+        let mut task = Task::git_remote(repo.path())?.args([
             "push",
             "--porcelain",
             "--no-verify",
             "--no-signed",
+            "--no-follow-tags",
             "--recurse-submodules=no",
         ]);
         for Update { name, old, .. } in batch {

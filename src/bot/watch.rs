@@ -130,9 +130,7 @@ fn fetched(state: &State<'_>, watch: &Watch, remote: &str) -> Result<BTreeMap<St
 
 /// The refs of a remote, without those that stand for what a tag points at.
 pub(super) fn ask(repo: &Repo, remote: &str) -> Result<Vec<(String, ObjectId)>> {
-    let listing = Task::git()
-        .arg("--git-dir")
-        .arg(repo.path())
+    let listing = Task::git_remote(repo.path())?
         .args(["ls-remote", "--quiet", "--refs", "--"])
         .arg(remote)
         .timeout(ASK)
@@ -158,17 +156,7 @@ pub(super) fn fetch(repo: &Repo, remote: &str, names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    Task::git()
-        .arg("--git-dir")
-        .arg(repo.path())
-        .args([
-            "-c",
-            "fetch.recurseSubmodules=false",
-            "-c",
-            "gc.auto=0",
-            "-c",
-            "maintenance.auto=false",
-        ])
+    Task::git_remote(repo.path())?
         .args([
             "fetch",
             "--quiet",

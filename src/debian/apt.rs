@@ -110,7 +110,7 @@ impl Apt {
 
     fn task(&self, program: impl AsRef<OsStr>) -> Result<Task> {
         let lock = self.lock.try_clone().context("cannot keep the lock")?;
-        let task = Task::new(program).env("LC_ALL", "C").holding(lock);
+        let task = Task::new(program).network().holding(lock);
         Ok(match &self.config {
             Some(config) => task.env("APT_CONFIG", config),
             None => task,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
 
-use super::cache::{Key, digest};
+use super::cache::{Key, digest, quick_format};
 use super::run::Context;
 use super::scratch::{Scratch, said};
 use super::{Mail, Name, Outcome, Patch, Status};
@@ -28,7 +28,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
         .into_iter()
         .chain(subject.patches.iter().map(|patch| patch.commit.id));
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
-    let key = Key::of(&(Name::Apply, git, mails, ids, &subject.settings.skip));
+    let parts = (git, mails, ids, &subject.settings.skip);
+    let key = Key::of(&(Name::Apply, quick_format(Name::Apply), parts));
     if let Some(outcomes) = context.cache.get(&key) {
         context.found_all(outcomes);
         return Ok(());
@@ -78,7 +79,7 @@ fn prove(scratch: &Scratch, patch: &Patch, mail: &Mail, blank: Outcome) -> Resul
 
 /// What `git mailinfo` reads in the headers, compared with the commit.
 fn read_back(scratch: &Scratch, patch: &Patch, mail: &Mail) -> Result<Vec<String>> {
-    let dir = tempfile::tempdir()?;
+    let dir = crate::temporary::directory()?;
     let files = ["message", "patch"].map(|name| dir.path().join(name));
     let output = scratch
         .git(&["mailinfo"])

@@ -9,11 +9,20 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{Outcome, Status};
+use super::{Name, Outcome, Status};
 use crate::lab::write_whole;
 
 /// Outcomes of gates that worked otherwise than today's are not found again.
 const FORMAT: u32 = 1;
+
+/// The same for the quick gates alone, whose keys it is a part of: a build is not thrown away for them.
+pub(super) fn quick_format(gate: Name) -> u32 {
+    match gate {
+        // From 2 on no configuration of the user's is seen.
+        Name::Apply | Name::Checkpatch | Name::Maintainers => 2,
+        _ => 1,
+    }
+}
 
 /// The outcomes below one directory.
 #[derive(Debug)]

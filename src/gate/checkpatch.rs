@@ -13,8 +13,8 @@ use super::cache::digest;
 use super::run::Context;
 use super::settings::Accept;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome};
-use crate::exec::Task;
+use super::{Mail, Name, Outcome, script};
+use crate::temporary;
 
 /// One finding of checkpatch.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,20 +52,17 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
 
 fn look(context: &Context<'_>, mail: &Mail, source: &Path) -> Result<Outcome> {
     let blank = Outcome::new(Name::Checkpatch).patch(mail.number);
-    let script = source.join("scripts/checkpatch.pl");
-    if !script.is_file() {
+    let checkpatch = source.join("scripts/checkpatch.pl");
+    if !checkpatch.is_file() {
         return Ok(blank.error("the base has no `scripts/checkpatch.pl`"));
     }
     // It writes a cache of names where it runs, and judges a cover letter by the file's name.
-    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let dir = script::place(source, ".checkpatch.conf")?;
     let file = dir.path().join(safe_name(&mail.file_name));
-    fs::write(&file, &mail.bytes).context("cannot write a mail")?;
-    let task = Task::new("perl").clean_env().dir(dir.path());
-    let task = task
-        .arg(&script)
-        .args(["--strict", "--show-types", "--color=never", "--no-summary"])
-        .arg(&file);
-    let output = task.run()?;
+    fs::write(&file, &mail.bytes).with_context(|| temporary::not_written(dir.path()))?;
+    let task = script::perl(&checkpatch, dir.path());
+    let task = task.args(["--strict", "--show-types", "--color=never", "--no-summary"]);
+    let output = task.arg(&file).run()?;
     let log = context.log(&format!("checkpatch-p{}", mail.number));
     fs::write(&log, [&output.stdout[..], &output.stderr].concat()).context("cannot write a log")?;
     let findings = parse(

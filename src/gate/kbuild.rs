@@ -183,7 +183,7 @@ impl<'a, 'b> Bench<'a, 'b> {
             configuration.analyser.is_some() && targets.iter().any(|target| target.contains('/'));
         let jobs = if analyses { 1 } else { self.jobs };
         let mut task = Task::new("make")
-            .clean_env()
+            .home()
             .args(["-C"])
             .arg(&source)
             .arg(format!("O={}", self.dir.objects().display()))

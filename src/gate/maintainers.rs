@@ -11,8 +11,8 @@ use bstr::ByteSlice;
 use super::cache::digest;
 use super::run::Context;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome};
-use crate::exec::Task;
+use super::{Mail, Name, Outcome, script};
+use crate::temporary;
 
 /// Asks for every patch.
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
@@ -34,14 +34,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
 
 fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {
     let blank = Outcome::new(Name::Maintainers).patch(mail.number);
-    let script = source.join("scripts/get_maintainer.pl");
-    if !script.is_file() {
+    let get_maintainer = source.join("scripts/get_maintainer.pl");
+    if !get_maintainer.is_file() {
         return Ok(blank.error("the base has no `scripts/get_maintainer.pl`"));
     }
-    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let dir = temporary::directory()?;
     let file = dir.path().join("mail.patch");
-    fs::write(&file, &mail.bytes).context("cannot write a mail")?;
-    let task = Task::new("perl").clean_env().dir(source).arg(&script);
+    fs::write(&file, &mail.bytes).with_context(|| temporary::not_written(dir.path()))?;
+    // It runs in the base's own tree, and reads the options and the list of people to leave out that lie there.
+    let task = script::perl(&get_maintainer, source);
     // Without git: the exported source has no history, and the user's must not change the answer.
     let output = task
         .args(["--nogit", "--nogit-fallback", "--rolestats"])

@@ -16,6 +16,7 @@ mod onto;
 mod render;
 mod run;
 mod scratch;
+mod script;
 mod section;
 pub mod settings;
 mod subject;

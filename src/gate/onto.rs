@@ -164,12 +164,13 @@ impl Upstream {
     /// Reads the commits that `onto` has and the base has not; none where the two have no history in common.
     fn read(context: &Context<'_>, onto: &Base) -> Result<Self> {
         let subject = context.subject;
-        let git = || Task::git().arg("--git-dir").arg(&subject.git_dir);
+        let repo = Repo::open(&subject.git_dir)?;
+        let git = || Task::git_reading(repo.common_path());
         let mut upstream = Self {
             by_patch_id: BTreeMap::new(),
             by_subject: BTreeMap::new(),
         };
-        let common = git()
+        let common = git()?
             .arg("merge-base")
             .args([subject.base.commit_id, onto.commit_id].map(|id: ObjectId| id.to_string()))
             .run()?;
@@ -183,7 +184,7 @@ impl Upstream {
             .map(|path| path.to_path_lossy().into_owned())
             .collect();
         let log = |args: &[&str]| {
-            git()
+            git()?
                 .arg("log")
                 .args(args)
                 .args(["--no-merges", &range, "--"])
@@ -220,7 +221,7 @@ fn patch_id(mail: &[u8]) -> Result<Option<String>> {
 }
 
 fn patch_ids(patches: &[u8]) -> Result<String> {
-    let output = Task::git()
+    let output = Task::git_alone()
         .args(["patch-id", "--stable"])
         .input(patches)
         .output()?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::cache::{Cache, Key};
+use super::cache::{Cache, Key, quick_format};
 use super::settings::Skip;
 use super::toolchain::Tool;
 use super::{
@@ -376,7 +376,7 @@ impl<'a> Context<'a> {
     ) -> Result<()> {
         let mut blank = Outcome::new(gate);
         blank.patch = patch;
-        let key = || Ok(Key::of(&(gate, patch, parts)));
+        let key = || Ok(Key::of(&(gate, quick_format(gate), patch, parts)));
         let Some(key) = self.unknown(blank, None, key)? else {
             return Ok(());
         };

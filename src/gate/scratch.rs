@@ -11,6 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::exec::{Output, Task};
 use crate::lab::{Files, safe_path};
 use crate::repo::{Commit, File, ObjectId, Repo};
+use crate::temporary;
 
 /// A repository in a temporary directory.
 pub(super) struct Scratch {
@@ -18,7 +19,9 @@ pub(super) struct Scratch {
 }
 
 /// Who commits in the scratch repository: nobody sees it.
-const COMMITTER: [(&str, &str); 2] = [
+const NOBODY: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "reroll"),
+    ("GIT_AUTHOR_EMAIL", "reroll@localhost"),
     ("GIT_COMMITTER_NAME", "reroll"),
     ("GIT_COMMITTER_EMAIL", "reroll@localhost"),
 ];
@@ -26,12 +29,9 @@ const COMMITTER: [(&str, &str); 2] = [
 impl Scratch {
     /// An empty one.
     pub(super) fn new() -> Result<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix("reroll-")
-            .tempdir()
-            .context("cannot make a temporary directory")?;
+        let dir = temporary::directory()?;
         let scratch = Self { dir };
-        scratch.git(&["init", "-q"]).output()?;
+        scratch.git(&["init", "-q", "--template="]).output()?;
         scratch.commit_all("start")?;
         Ok(scratch)
     }
@@ -62,30 +62,11 @@ impl Scratch {
 
     /// A git child there, which sees no configuration of the user.
     pub(super) fn git(&self, args: &[&str]) -> Task {
-        let mut task = Task::git().clean_env();
-        for (key, value) in [
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("GIT_CONFIG_GLOBAL", "/dev/null"),
-            ("GIT_CEILING_DIRECTORIES", "/"),
-        ]
-        .into_iter()
-        .chain(COMMITTER)
-        .chain([
-            ("GIT_AUTHOR_NAME", "reroll"),
-            ("GIT_AUTHOR_EMAIL", "reroll@localhost"),
-        ]) {
+        let mut task = Task::git().dir(self.path());
+        for (key, value) in NOBODY {
             task = task.env(key, value);
         }
-        task.args([
-            "-c",
-            "core.autocrlf=false",
-            "-c",
-            "gc.auto=0",
-            "-c",
-            "commit.gpgSign=false",
-        ])
-        .args(args)
-        .dir(self.path())
+        task.args(["-c", "gc.auto=0"]).args(args)
     }
 
     /// Applies one mail as `git am` does; the lines it said where it would not.

@@ -38,7 +38,7 @@ pub(super) fn look(
         .log(&format!("{}-p{number}-link", configuration.name));
     // Modpost looks at sections only where it takes the file for the kernel itself.
     let link = Task::new(configuration.binutil("ld"))
-        .clean_env()
+        .home()
         .dir(&dir)
         .args(["-r", "-o", "vmlinux.o"])
         .args(paths);
@@ -51,7 +51,7 @@ pub(super) fn look(
     let modpost = bench.dir.objects().join("scripts/mod/modpost");
     let task =
         Task::new(&modpost)
-            .clean_env()
+            .home()
             .dir(&dir)
             .args(["-o", "vmlinux.symvers", "vmlinux.o"]);
     if !bench.dir.run(task.log(&log))?.exit.success() {

@@ -18,6 +18,7 @@ use crate::lab::{Files, safe_path};
 use crate::mail::{self, Letters, Mailbox};
 use crate::repo::{Base, Commit, ObjectId, Repo};
 use crate::series::Series;
+use crate::temporary;
 
 /// A series to prove.
 #[derive(Debug, Clone)]
@@ -299,10 +300,9 @@ fn files(repo: &Repo, tree_id: ObjectId, paths: &BTreeSet<BString>) -> Result<Fi
 
 /// The mails that git writes for the commits from `base` to `tip`, whatever the user has configured.
 fn format_patch(repo: &Repo, base: &Base, tip: &Base) -> Result<Vec<Mail>> {
-    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
-    Task::git()
-        .arg("--git-dir")
-        .arg(repo.path())
+    let dir = temporary::directory()?;
+    Task::git_reading(repo.common_path())?
+        .env("GIT_ATTR_SOURCE", base.tree_id.to_string())
         .args(["-c", "core.abbrev=12", "format-patch", "-q", "-o"])
         .arg(dir.path())
         .arg(format!("{}..{}", base.commit_id, tip.commit_id))

@@ -60,7 +60,7 @@ impl Tool {
         if self.name.starts_with('/') {
             return Ok(String::new());
         }
-        let output = Task::new(&self.name).clean_env().arg("--version").run()?;
+        let output = Task::new(&self.name).home().arg("--version").run()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(text
             .lines()

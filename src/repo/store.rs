@@ -78,6 +78,12 @@ impl Repo {
         self.git.path()
     }
 
+    /// The directory that the objects and refs are in: of a linked work tree, that of the repository it belongs to.
+    #[must_use]
+    pub fn common_path(&self) -> &Path {
+        self.git.commondir()
+    }
+
     /// The work tree's root, if there is one.
     #[must_use]
     pub fn work_tree(&self) -> Option<PathBuf> {
@@ -131,9 +137,7 @@ impl Repo {
                 });
             }
         }
-        Task::git()
-            .arg("--git-dir")
-            .arg(self.path())
+        Task::git_remote(self.path())?
             .args(["cat-file", "-e"])
             .arg(id.to_string())
             .output()

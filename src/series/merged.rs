@@ -167,12 +167,12 @@ fn undone(
 
 /// Git's own three-way merge of one file (ours, ancestor, theirs); `None` where it conflicts.
 fn merge(sides: [&[u8]; 3]) -> Result<Option<Vec<u8>>> {
-    let dir = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let dir = crate::temporary::directory()?;
     let names = ["ours", "ancestor", "theirs"];
     for (name, bytes) in names.into_iter().zip(sides) {
         fs::write(dir.path().join(name), bytes).context("cannot write a temporary file")?;
     }
-    let merge = Task::git().dir(dir.path()).args(["merge-file", "-p", "-q"]);
+    let merge = Task::git_alone().dir(dir.path()).args(["merge-file", "-p", "-q"]);
     let output = merge.args(names).run()?;
     Ok(output.exit.success().then_some(output.stdout))
 }

@@ -97,20 +97,8 @@ fn files(recipe: &Recipe) -> Vec<String> {
 }
 
 fn git(repo: &Repo, args: &[&str]) -> Result<Vec<u8>> {
-    let task = Task::git()
-        // What a partial clone lacks is not fetched: that would write to a repository which is only looked at.
-        .env("GIT_ALLOW_PROTOCOL", "none")
-        .arg("--literal-pathspecs")
-        .arg("--git-dir")
-        .arg(repo.path());
-    let task = task.args([
-        "-c",
-        "core.quotePath=true",
-        "-c",
-        "log.showSignature=false",
-        "-c",
-        "diff.noprefix=false",
-    ]);
+    // What a partial clone lacks is not fetched: that would write to a repository which is only looked at.
+    let task = Task::git_reading(repo.common_path())?;
     task.args(args).timeout(SEARCH).output()
 }
 
@@ -364,7 +352,7 @@ fn patch_ids(patches: &[(&str, &Vec<u8>)]) -> Result<Vec<(String, String)>> {
         input.extend_from_slice(diff);
         input.push(b'\n');
     }
-    let output = Task::git()
+    let output = Task::git_alone()
         .args(["patch-id", "--stable"])
         .input(input)
         .timeout(SEARCH)

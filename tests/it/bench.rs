@@ -270,7 +270,7 @@ impl Lab {
 
     fn task(&self, command: &str, base: ObjectId, args: &[&str]) -> Task {
         Task::new(env!("CARGO_BIN_EXE_reroll"))
-            .clean_env()
+            .home()
             .env("XDG_CACHE_HOME", self.path("cache"))
             .dir(self.dir.path())
             .arg(command)
@@ -740,7 +740,7 @@ fn an_interrupted_measurement_keeps_its_complete_rounds_and_records_nothing() {
 fn nothing_can_be_recorded_beside_the_embedded_series() {
     let lab = Lab::new();
     let task = Task::new(env!("CARGO_BIN_EXE_reroll"))
-        .clean_env()
+        .home()
         .env("XDG_CACHE_HOME", lab.path("cache"))
         .dir(lab.dir.path())
         .args([

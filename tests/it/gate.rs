@@ -231,7 +231,7 @@ impl Kernel {
         fs::write(series.join("cover.txt"), "Words.\n").expect("written");
         let repo = self.path("kernel.git");
         Task::new(env!("CARGO_BIN_EXE_reroll"))
-            .clean_env()
+            .home()
             .env("XDG_CACHE_HOME", self.path("cache"))
             .args(["check", "--json", "--tree"])
             .arg(repo)
@@ -919,7 +919,7 @@ impl Kernel {
     /// `reroll base` with the cache of the checks; what it said.
     fn base(&self, args: &[&str]) -> String {
         let task = Task::new(env!("CARGO_BIN_EXE_reroll"))
-            .clean_env()
+            .home()
             .env("XDG_CACHE_HOME", self.path("cache"))
             .arg("base")
             .args(args);

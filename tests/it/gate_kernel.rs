@@ -91,7 +91,7 @@ impl Real {
     }
 
     fn reroll(&self, command: &str) -> Task {
-        let task = Task::new(env!("CARGO_BIN_EXE_reroll")).clean_env();
+        let task = Task::new(env!("CARGO_BIN_EXE_reroll")).home();
         // The user's own cache: the source and the builds of a kernel are worth keeping between tests.
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = || var("HOME").map(|home| PathBuf::from(home).join(".cache"));

@@ -223,7 +223,7 @@ impl Linker<'_> {
         let output = self
             .bench
             .dir
-            .run_with_output(task.clean_env().dir(&self.bench.dir.objects()))?;
+            .run_with_output(task.home().dir(&self.bench.dir.objects()))?;
         let text = [&output.stdout[..], &output.stderr].concat();
         if output.exit.success() {
             return Ok(Ok(output.stdout));

@@ -225,7 +225,7 @@ fn say(
     };
     let output = bench
         .dir
-        .run_with_output(task.clean_env().args(args).timeout(TIMEOUT))?;
+        .run_with_output(task.home().args(args).timeout(TIMEOUT))?;
     fs::write(log, [&output.stdout[..], &output.stderr].concat()).context("cannot write a log")?;
     Ok(read(output.exit, &output.stdout))
 }

@@ -123,7 +123,7 @@ impl Native {
     /// A run of the program with these arguments behind the harness's own. Its output goes to `log`, line by line.
     pub fn measure(&self, arguments: &[String], log: &std::path::Path) -> Result<End> {
         let task = Task::new(&self.program)
-            .clean_env()
+            .home()
             .args(&self.arguments)
             .args(arguments)
             .log(log);
@@ -291,7 +291,7 @@ impl Builder<'_, '_> {
         let aligned = kept.join("aligned.o");
         let sections = CODE_SECTIONS.map(|name| format!("--set-section-alignment={name}={PAGE}"));
         let task = Task::new(self.configuration.binutil("objcopy"))
-            .clean_env()
+            .home()
             .args(sections)
             .arg(&object)
             .arg(&aligned);

@@ -202,7 +202,7 @@ impl Room<'_, '_> {
             }))
         };
         let compile = Task::new(self.spec.configuration.host_cc())
-            .clean_env()
+            .home()
             .dir(dir)
             .args(["-static", "-O2", "-Wall", "-Wextra", "-o", "init"])
             .arg(&self.init);
@@ -213,7 +213,7 @@ impl Room<'_, '_> {
         fs::write(dir.join("initrd.list"), INITRD)
             .context("cannot write the list of the initrd")?;
         let pack = Task::new(self.bench.dir.objects().join("usr/gen_init_cpio"))
-            .clean_env()
+            .home()
             .dir(dir)
             .args(["-t", "0", "initrd.list"]);
         let output = self.bench.dir.run_with_output(pack)?;
@@ -246,7 +246,7 @@ impl Room<'_, '_> {
             .split_first()
             .map_or(("", &[][..]), |(first, rest)| (first, rest));
         Task::new(program)
-            .clean_env()
+            .home()
             .args(arguments)
             .dir(dir)
             .timeout(TIMEOUT)

@@ -1,0 +1,23 @@
+//! Temporary directories: the one way to get one.
+//!
+//! Hides where they are, and that a place which cannot be written to is the machine's fault and not reroll's.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::error::Refusal;
+
+/// A new directory for nobody else, removed when dropped.
+pub fn directory() -> Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    let made = builder.prefix("reroll-").tempdir();
+    made.with_context(|| not_written(&std::env::temp_dir()))
+}
+
+/// What to say where a temporary file cannot be written.
+pub(crate) fn not_written(path: &Path) -> Refusal {
+    Refusal::tool(format!("cannot write temporary files to `{}`", path.display()))
+        .hint("make room there, or set TMPDIR to a directory that is there and can be written to")
+}
