@@ -18,6 +18,9 @@ pub fn directory() -> Result<TempDir> {
 
 /// What to say where a temporary file cannot be written.
 pub(crate) fn not_written(path: &Path) -> Refusal {
-    Refusal::tool(format!("cannot write temporary files to `{}`", path.display()))
-        .hint("make room there, or set TMPDIR to a directory that is there and can be written to")
+    Refusal::tool(format!(
+        "cannot write temporary files to `{}`",
+        path.display()
+    ))
+    .hint("make room there, or set TMPDIR to a directory that is there and can be written to")
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use bstr::ByteSlice;
 
-use super::surroundings::{self, NO_HOME};
 use super::Task;
+use super::surroundings::{self, NO_HOME};
 use crate::error::Refusal;
 use crate::temporary;
 
@@ -114,8 +114,10 @@ fn remote_settings() -> Result<Vec<(String, std::ffi::OsString)>> {
         .args(["config", "--list", "-z", "--includes"])
         .output()
         .context(
-            Refusal::tool("git cannot read your configuration, which may say how remotes are reached")
-                .hint("`git config --list` shows what is wrong with it"),
+            Refusal::tool(
+                "git cannot read your configuration, which may say how remotes are reached",
+            )
+            .hint("`git config --list` shows what is wrong with it"),
         )?;
     let settings = list.split_str("\0").filter(|entry| !entry.is_empty());
     Ok(settings.filter_map(remote_setting).collect())

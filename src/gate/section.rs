@@ -49,11 +49,10 @@ pub(super) fn look(
         .context
         .log(&format!("{}-p{number}-modpost", configuration.name));
     let modpost = bench.dir.objects().join("scripts/mod/modpost");
-    let task =
-        Task::new(&modpost)
-            .home()
-            .dir(&dir)
-            .args(["-o", "vmlinux.symvers", "vmlinux.o"]);
+    let task = Task::new(&modpost)
+        .home()
+        .dir(&dir)
+        .args(["-o", "vmlinux.symvers", "vmlinux.o"]);
     if !bench.dir.run(task.log(&log))?.exit.success() {
         return Ok(Err(trouble("modpost failed", log)));
     }

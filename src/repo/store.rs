@@ -223,6 +223,9 @@ fn not_opened(path: &Path, error: &git2::Error) -> anyhow::Error {
         ErrorCode::Owner => {
             "it belongs to another user: `git config --global --add safe.directory` allows it"
         }
+        _ if error.class() == git2::ErrorClass::Config => {
+            "mend the file that the message names; `git config --list` reads it, too"
+        }
         _ => {
             "repositories with sha256 objects or reftable refs cannot be read; clone with `--ref-format=files`"
         }

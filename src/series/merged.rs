@@ -172,7 +172,9 @@ fn merge(sides: [&[u8]; 3]) -> Result<Option<Vec<u8>>> {
     for (name, bytes) in names.into_iter().zip(sides) {
         fs::write(dir.path().join(name), bytes).context("cannot write a temporary file")?;
     }
-    let merge = Task::git_alone().dir(dir.path()).args(["merge-file", "-p", "-q"]);
+    let merge = Task::git_alone()
+        .dir(dir.path())
+        .args(["merge-file", "-p", "-q"]);
     let output = merge.args(names).run()?;
     Ok(output.exit.success().then_some(output.stdout))
 }

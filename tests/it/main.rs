@@ -11,6 +11,7 @@ mod cases;
 mod ci_github;
 mod ci_gitlab;
 mod cli;
+mod configuration;
 mod diff;
 mod drift;
 mod failure;
