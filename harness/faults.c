@@ -21,6 +21,7 @@ INIT(fault_wrong_node);
 INIT(fault_missing_pageblock);
 INIT(fault_self_pointer);
 INIT(fault_beyond_end);
+INIT(fault_other_report);
 
 /* The last page: a tail in a compound device. */
 static struct page *last_page(unsigned long start_pfn, unsigned long nr_pages)
@@ -54,11 +55,8 @@ INIT(fault_wrong_node)
 
 INIT(fault_missing_pageblock)
 {
-	struct khost_blocks blocks;
-
 	init_base(zone, start_pfn, nr_pages, pgmap);
-	khost_take_blocks(&blocks);
-	khost_put_blocks(&blocks, 1);
+	khost_forget_block(start_pfn);
 }
 
 /* A template that held a pointer to itself was copied. */
@@ -74,4 +72,10 @@ INIT(fault_beyond_end)
 {
 	init_base(zone, start_pfn, nr_pages, pgmap);
 	*(unsigned long *)(last_page(start_pfn, nr_pages) + 1) = 0;
+}
+
+INIT(fault_other_report)
+{
+	init_base(zone, start_pfn, nr_pages, pgmap);
+	khost_say("more");
 }

@@ -34,6 +34,22 @@ static struct dev_pagemap khost_pgmap[KHOST_MAX_THREADS] __aligned(64);
 
 static struct khost_blocks khost_blocks;
 
+/*
+ * The memory sections behind the pages, with the bits of their pageblocks. Where the
+ * object under test has set_pageblock_migratetype() itself, it finds them here.
+ */
+#define KHOST_SECTIONS	1024
+#define KHOST_ROOTS	(1UL << 18)	/* as many as a kernel can ask for: the others are empty */
+#define KHOST_POISON	0xa5
+
+static union {
+	struct mem_section_usage usage;
+	unsigned long words[64];
+} khost_usage[KHOST_SECTIONS];
+static struct mem_section khost_sections[KHOST_SECTIONS];
+static struct mem_section *khost_roots[KHOST_ROOTS];
+struct mem_section **mem_section = khost_roots;
+
 static const struct khost_type khost_type_list[] = {
 	{ "private", MEMORY_DEVICE_PRIVATE },
 	{ "coherent", MEMORY_DEVICE_COHERENT },
@@ -56,6 +72,19 @@ const struct khost_type *khost_types(unsigned int *nr)
 	return khost_type_list;
 }
 
+static void khost_set_sections(void)
+{
+	unsigned long i;
+
+	BUILD_BUG_ON(sizeof(struct mem_section_usage) + SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE >
+		     sizeof(khost_usage[0]));
+	for (i = 0; i < KHOST_SECTIONS; i++) {
+		khost_sections[i].usage = &khost_usage[i].usage;
+		khost_roots[i / SECTIONS_PER_ROOT] = &khost_sections[i & ~SECTION_ROOT_MASK];
+	}
+	memset(khost_usage, KHOST_POISON, sizeof(khost_usage));
+}
+
 /* Make pfn_to_page(start_pfn) the first struct page of @memmap. */
 void khost_set_memmap(void *memmap, unsigned long start_pfn)
 {
@@ -67,6 +96,7 @@ void khost_set_memmap(void *memmap, unsigned long start_pfn)
 #else
 	vmemmap_base = (unsigned long)memmap - start_pfn * sizeof(struct page);
 #endif
+	khost_set_sections();
 }
 
 void khost_set_device(const struct khost_device *dev)
@@ -113,16 +143,38 @@ void khost_pageblock(void *p, int migratetype)
 	khost_blocks.hash = khost_blocks.hash * 31 + migratetype;
 }
 
-/* Return what was counted since the last call. Not for more than one thread. */
-void khost_take_blocks(struct khost_blocks *blocks)
+/*
+ * Stands in for _printk(). What is reported is no part of the memmap, but a report
+ * that only one of two gives is a difference.
+ */
+int khost_say(const char *format)
 {
-	*blocks = khost_blocks;
-	khost_blocks = (struct khost_blocks){ };
+	while (*format)
+		khost_blocks.hash = khost_blocks.hash * 31 + *format++;
+	return 0;
 }
 
-/* Count again what was taken, but for the last @missing calls. */
-void khost_put_blocks(const struct khost_blocks *blocks, unsigned long missing)
+/*
+ * Return what was counted since the last call, and what the bits of the pageblocks
+ * are; poison these. Not for more than one thread.
+ */
+void khost_take_blocks(struct khost_blocks *blocks)
 {
-	khost_blocks = *blocks;
-	khost_blocks.calls -= missing;
+	const unsigned long *word = khost_usage[0].words;
+	const unsigned long *end = word + sizeof(khost_usage) / sizeof(*word);
+
+	while (word < end)
+		khost_blocks.hash = khost_blocks.hash * 31 + *word++;
+	*blocks = khost_blocks;
+	khost_blocks = (struct khost_blocks){ };
+	memset(khost_usage, KHOST_POISON, sizeof(khost_usage));
+}
+
+/* Take back a call for a pageblock; where none was counted, the bits of the section of @pfn. */
+void khost_forget_block(unsigned long pfn)
+{
+	if (khost_blocks.calls)
+		khost_blocks.calls--;
+	else
+		memset(&khost_usage[pfn_to_section_nr(pfn)], KHOST_POISON, sizeof(khost_usage[0]));
 }

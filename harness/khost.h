@@ -31,7 +31,10 @@ struct khost_device {
 	int nid;
 };
 
-/* The pageblock calls of one run: how many, and a hash of their arguments. */
+/*
+ * The pageblock calls of one run: how many, and a hash of their arguments, of the bits
+ * of the pageblocks where they are set without a call, and of what was reported.
+ */
 struct khost_blocks {
 	unsigned long calls;
 	unsigned long hash;
@@ -44,7 +47,8 @@ void khost_set_device(const struct khost_device *dev);
 void khost_run(void *fn, unsigned int thread, unsigned long start_pfn,
 	       unsigned long nr_pages);
 void khost_take_blocks(struct khost_blocks *blocks);
-void khost_put_blocks(const struct khost_blocks *blocks, unsigned long missing);
+void khost_forget_block(unsigned long pfn);
 void khost_pageblock(void *page, int migratetype);
+int khost_say(const char *format);
 
 #endif /* KHOST_H */

@@ -5,9 +5,11 @@
  */
 	.text
 
-	.globl	_mcount, __dynamic_pr_debug, __cond_resched, dynamic_cond_resched
+	.globl	_mcount, __dynamic_pr_debug, jiffies_to_msecs
+	.globl	__cond_resched, dynamic_cond_resched
 _mcount:
 __dynamic_pr_debug:
+jiffies_to_msecs:
 __cond_resched:
 dynamic_cond_resched:
 	ret
@@ -18,6 +20,10 @@ __stack_chk_fail:
 dump_stack:
 	udf	#0
 
+	.globl	_printk
+_printk:
+	b	khost_say
+
 /* The name depends on the kernel; the first two arguments do not. */
 	.globl	init_pageblock_migratetype, set_pageblock_migratetype
 init_pageblock_migratetype:
@@ -26,10 +32,8 @@ set_pageblock_migratetype:
 
 	.data
 	.balign	64
-	.globl	jiffies, mem_section
+	.globl	jiffies
 jiffies:
-	.quad	0
-mem_section:
 	.quad	0
 
 	.section .note.GNU-stack, "", %progbits
