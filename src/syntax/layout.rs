@@ -1,11 +1,15 @@
 //! Where lines and definitions are in a text that is laid out as the kernel does it.
 //!
-//! Hides the scan: a body has its braces in column 0, or all of it is on one line. No parser is asked.
+//! Hides the scan: a body opens alone in column 0 or at the end of the line that its parameters end on, and closes in column 0; or all of
+//! it is on one line. No parser is asked, and what the scan takes for the end of a body is never inside a comment, a literal or an `#if 0`.
+
+mod code;
 
 use std::ops::Range;
 
 use bstr::{ByteSlice, Finder};
 
+use self::code::{Lexer, close_of, logical_line_end};
 use super::attributes::{is_attribute, is_word};
 
 /// Something that is laid out like a function definition.
@@ -32,77 +36,137 @@ impl Definition {
 /// What the scan of a file knows at the start of a line.
 #[derive(Default)]
 struct Scan {
-    /// Where the lines began that may be the head of a function, if there are any.
-    head: Option<usize>,
+    /// Where the lines began that may be the head of a function, and where their code ends, if there are any.
+    head: Option<Range<usize>>,
     /// The last comment that began in column 0 outside of functions, newline included.
     comment: Option<Range<usize>>,
-    /// Inside of a comment, and where that began.
-    inside: Option<usize>,
+    /// The comment that is not closed yet began here, in column 0.
+    opened: Option<usize>,
 }
 
-/// Finds definitions by their layout: lines from column 0 that end in `)`, a `{` alone in column 0, and the next `}` in
-/// column 0; or all of it on one line.
+/// Finds definitions by their layout.
 pub(super) fn definitions(text: &[u8]) -> Vec<Definition> {
-    let closing = Finder::new("\n}");
     let mut found = Vec::new();
     let mut scan = Scan::default();
+    let mut lexer = Lexer::default();
+    let closing = Finder::new("\n}");
     let mut at = 0;
     while at < text.len() {
-        let mut end = line_end(text, at);
-        let line = text[at..end].trim_ascii_end();
-        if scan.inside.is_some() {
-            scan.inside_comment(line, end);
-        } else if line == b"{" && scan.head.is_some_and(|head| ends_a_head(&text[head..at])) {
-            // The body may be empty: its `}` on the next line.
-            let close = closing.find(&text[end - 1..]).map(|skip| end + skip);
-            let close = close.unwrap_or(text.len() - 1);
-            end = line_end(text, close);
-            found.extend(scan.definition(at, close, end));
-            scan = Scan::default();
-        } else if let Some(open) = one_line_body(line) {
-            scan.head.get_or_insert(at);
-            found.extend(scan.definition(at + open, at + line.len() - 1, end));
-            scan = Scan::default();
-        } else {
-            scan.line(line, at..end);
+        let mut end = logical_line_end(text, at);
+        let was_open = lexer.in_comment();
+        let code = lexer.line(&text[at..end]);
+        let code = at + code.start..at + code.end;
+        match scan.body(text, at, &code) {
+            Some(Body::Opens(open)) => {
+                // One that never ends is no body, and nothing behind it can be told.
+                let Some(close) = close_of(text, open, &closing) else {
+                    break;
+                };
+                found.extend(scan.definition(open, close, line_end(text, close)));
+                scan = Scan::default();
+                end = logical_line_end(text, close);
+                // What stands behind the brace may begin a comment.
+                lexer.line(&text[close + 1..end]);
+            }
+            Some(Body::Whole(body)) => {
+                found.extend(scan.definition(body.start, body.end, end));
+                scan = Scan::default();
+            }
+            None => scan.line(text, at..end, &code, [was_open, lexer.in_comment()]),
         }
         at = end;
     }
     found
 }
 
+/// A body that starts on a line.
+enum Body {
+    /// Its opening brace ends the line.
+    Opens(usize),
+    /// All of it is on the line: both braces.
+    Whole(Range<usize>),
+}
+
 impl Scan {
-    fn inside_comment(&mut self, line: &[u8], end: usize) {
-        if line.contains_str("*/") {
-            *self = Self {
-                comment: self.inside.map(|start| start..end),
-                ..Self::default()
-            };
+    /// The body that starts on a line, where what stands in front of it is a head.
+    fn body(&mut self, text: &[u8], at: usize, code: &Range<usize>) -> Option<Body> {
+        let line = &text[code.clone()];
+        let is_alone = line == b"{" && code.start == at;
+        let starts = self.head.as_ref().map(|head| head.start);
+        let starts = starts.or_else(|| (code.start == at && starts_a_word(line)).then_some(at));
+        if is_alone || line.ends_with(b"{") {
+            let open = code.end - 1;
+            let before = self.head.as_ref().map_or(open, |head| head.end);
+            let head = starts?..if is_alone { before } else { open };
+            let is_head = ends_a_head(&text[head.clone()]);
+            return (is_head && (is_alone || !text[head.clone()].contains(&b'='))).then(|| {
+                self.head = Some(head);
+                Body::Opens(open)
+            });
+        }
+        let open = one_line_body(line)?;
+        self.head.get_or_insert(at..code.end);
+        Some(Body::Whole(code.start + open..code.end - 1))
+    }
+
+    /// Takes in a line that opens no body; whether a comment was open before it, and is behind it.
+    fn line(&mut self, text: &[u8], range: Range<usize>, code: &Range<usize>, open: [bool; 2]) {
+        let line = &text[code.clone()];
+        let in_column_0 = code.start == range.start;
+        match (open, line.is_empty()) {
+            ([true, true], _) => {}
+            ([true, false], true) => self.comment_ends(range.end),
+            ([false, _], true) => self.no_code(text, range, open[1]),
+            _ if line.ends_with(b";")
+                || line.ends_with(b"}")
+                || line.trim_ascii_start().starts_with(b"#")
+                || in_column_0 && matches!(line[0], b'{' | b'}') =>
+            {
+                *self = Self::default();
+            }
+            _ => match &mut self.head {
+                Some(head) => head.end = code.end,
+                None if in_column_0 && starts_a_word(line) => self.head = Some(code.clone()),
+                None => {}
+            },
         }
     }
 
-    /// Takes in a line that neither opens a body nor lies in a comment.
-    fn line(&mut self, line: &[u8], range: Range<usize>) {
-        let first = line.first().copied().unwrap_or(b'\n');
-        if line.starts_with(b"/*") {
-            let closed = line.contains_str("*/");
+    /// A line with nothing but a comment or blanks.
+    fn no_code(&mut self, text: &[u8], range: Range<usize>, opens: bool) {
+        let line = &text[range.clone()];
+        if line.starts_with(b"/*") && opens {
             *self = Self {
-                comment: closed.then(|| range.clone()),
-                inside: (!closed).then_some(range.start),
-                head: None,
+                opened: Some(range.start),
+                ..Self::default()
             };
-        } else if line.ends_with(b";")
-            || line.ends_with(b"}")
-            || matches!(first, b'\n' | b'#' | b'{' | b'}')
-        {
+        } else if line.starts_with(b"/*") {
+            *self = Self::commented(range);
+        } else if line.starts_with(b"//") {
+            let above = self.comment.take();
+            let above = above.filter(|above| above.end == range.start);
+            let above = above.filter(|above| text[above.start..].starts_with(b"//"));
+            *self = Self::commented(above.map_or(range.start, |above| above.start)..range.end);
+        } else if matches!(line.first(), Some(b'\n' | b'\r')) {
             *self = Self::default();
-        } else if self.head.is_none() && (first.is_ascii_alphabetic() || first == b'_') {
-            self.head = Some(range.start);
+        }
+    }
+
+    fn comment_ends(&mut self, end: usize) {
+        if let Some(start) = self.opened.take() {
+            *self = Self::commented(start..end);
+        }
+    }
+
+    fn commented(comment: Range<usize>) -> Self {
+        Self {
+            comment: Some(comment),
+            ..Self::default()
         }
     }
 
     fn definition(&self, open: usize, close: usize, end: usize) -> Option<Definition> {
-        let start = self.head?;
+        let start = self.head.as_ref()?.start;
         let comment = self.comment.as_ref().filter(|comment| comment.end == start);
         Some(Definition {
             range: comment.map_or(start, |comment| comment.start)..end,
@@ -111,6 +175,11 @@ impl Scan {
             end: close + 1,
         })
     }
+}
+
+fn starts_a_word(line: &[u8]) -> bool {
+    line.first()
+        .is_some_and(|&first| first.is_ascii_alphabetic() || first == b'_')
 }
 
 /// Whether these lines end in parameters, or in an attribute behind them (`void f(void) __cold`).
@@ -129,13 +198,12 @@ fn one_line_body(line: &[u8]) -> Option<usize> {
     if !line.ends_with(b"}") {
         return None;
     }
-    let starts = line.first().is_some_and(|byte| {
-        byte.is_ascii_alphabetic() || *byte == b'_' || byte.is_ascii_whitespace()
-    });
-    let open = line
-        .find_byte(b'{')
-        .filter(|_| starts && line.ends_with(b"}"))?;
-    line[..open].trim_end().ends_with(b")").then_some(open)
+    let starts = starts_a_word(line.trim_ascii_start());
+    let open = line.find_byte(b'{').filter(|_| starts)?;
+    line[..open]
+        .trim_ascii_end()
+        .ends_with(b")")
+        .then_some(open)
 }
 
 /// The line that an offset lies in, counted from 1.
@@ -158,4 +226,107 @@ pub fn line_end(text: &[u8], offset: usize) -> usize {
     text[offset..]
         .find_byte(b'\n')
         .map_or(text.len(), |newline| offset + newline + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is laid out like a definition, without the comment above it.
+    fn found(text: &str) -> Vec<&str> {
+        let definitions = definitions(text.as_bytes()).into_iter();
+        definitions
+            .map(|found| &text[found.start..found.range.end])
+            .collect()
+    }
+
+    #[test]
+    fn a_brace_may_stand_alone_or_end_the_line_of_the_parameters() {
+        for text in [
+            "int f(void)\n{\n\ta();\n}\n",
+            "int f(void) {\n\ta();\n}\n",
+            "int f(void){\n}\n",
+            "static int f(int a,\n\t     int b) {\n\ta();\n}\n",
+            "int\nf(int a)\n{\n}\n",
+            "void f(void) __cold {\n}\n",
+            "int f(void) { /* why */\n\ta();\n}\n",
+            "int f(int a) // why\n{ // and why\n}\n",
+            "int f(int a, /* the\n{ number */ int b)\n{\n}\n",
+            "int f(int a,\n      /* about b */\n      int b)\n{\n}\n",
+            "int f(void) { return 0; } /* all of it */\n",
+        ] {
+            assert_eq!(found(text), [text]);
+            let twice = format!("{text}\n{text}");
+            assert_eq!(found(&twice), [text, text], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_brace_in_column_0_that_is_no_code_ends_no_body() {
+        for inside in [
+            "/*\n}\n*/",
+            "\t/* a\n}\n{\n */",
+            "\tp = \"\\\n}\";",
+            "// a \\\n}",
+            "#if 0\n}\n#endif",
+            "# if 0\n#ifdef A\n}\n#else\n}\n#endif\n#else\n\tb();\n#endif",
+            "#define M do { \\\n} while (0)",
+            "\tq = \"/*\";\n\t/* \"\n}\n*/",
+        ] {
+            for head in ["int f(void)\n{\n", "int f(void) {\n"] {
+                let text = format!("{head}{inside}\n\tend();\n}}\nint g(void)\n{{\n}}\n");
+                let expected = text.find("int g").expect("g");
+                assert_eq!(found(&text), [&text[..expected], &text[expected..]]);
+            }
+        }
+        // What only looks as if something were open leaves the end where it is.
+        for inside in [
+            "\tp = \"/*\";",
+            "\td = a / *b;",
+            "\t// it's /* nothing",
+            "#if 1",
+        ] {
+            let text = format!("int f(void)\n{{\n{inside}\n}}\nint g(void)\n{{\n}}\n");
+            assert_eq!(found(&text).len(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_code_defines_nothing() {
+        let definition = "int f(void)\n{\n}\n";
+        for (before, after) in [
+            ("/*\n", "*/\n"),
+            ("int x; /* see\n", "*/\n"),
+            ("#if 0\n", "#endif\n"),
+            ("#if 0\n#if 1\n#endif\n", "#endif\n"),
+        ] {
+            let hidden = format!("{before}{definition}{after}");
+            assert!(found(&hidden).is_empty(), "{hidden}");
+            assert_eq!(found(&format!("{hidden}{definition}")), [definition]);
+        }
+        assert_eq!(
+            found(&format!("char *p = \"/*\";\n{definition}")),
+            [definition]
+        );
+        assert_eq!(
+            found(&format!("#if 0\n}}\n#else\n{definition}#endif\n")),
+            [definition]
+        );
+        assert!(found("#define F(x) \\\nint x(void) {\\\n}\n").is_empty());
+        assert!(found("struct a b = (struct a) {\n\t1\n};\n").is_empty());
+    }
+
+    #[test]
+    fn the_comment_above_belongs_to_a_definition() {
+        let definition = "int f(void) {\n}\n";
+        for comment in ["/* a */\n", "/*\n\n * a\n { */\n", "// a\n", "// a\n// b\n"] {
+            let text = format!("int x;\n{comment}{definition}");
+            let range = definitions(text.as_bytes())[0].range.clone();
+            assert_eq!(text[range], format!("{comment}{definition}"));
+        }
+        for other in ["/* a */\n\n", "int x; /* a */\n", "int x; /* a\n */\n"] {
+            let text = format!("{other}{definition}");
+            assert_eq!(definitions(text.as_bytes())[0].range.start, other.len());
+        }
+    }
 }
