@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::recipe::{Fact, FactSpec, Probe};
-use crate::shape::similar_functions;
-use crate::syntax::Source;
+use crate::shape::{Missing, missing, quote};
+use crate::syntax::{Function, Source};
 
 /// An answer.
 #[derive(Debug, Clone, Serialize)]
@@ -142,18 +142,7 @@ fn statement(
         .map_err(|error| Refusal::usage(format!("{}: {error}", spec.place)))?;
     let functions = source.functions_named(function)?;
     let [function] = functions.as_slice() else {
-        let mut nearest = similar_functions(source, file, function);
-        if !nearest.is_empty() {
-            nearest.insert(0, "nearest in the base:".to_owned());
-        }
-        return Err(Refusal::drift(format!(
-            "`{file}` defines `{function}()` {} times; the fact `{}` needs one",
-            functions.len(),
-            spec.name
-        ))
-        .details(nearest)
-        .hint(format!("say where to look now at {}", spec.place))
-        .into());
+        return Err(not_one(spec, source, file, function, &functions));
     };
     let found = pattern.find(source, function.block()?);
     let line = source.line(found.first().map_or(function.start, |found| found.start));
@@ -163,6 +152,30 @@ fn statement(
             one_line(source.slice(found.start..found.range.end))
         });
     Ok((!found.is_empty(), format!("{file}:{line}: {text}")))
+}
+
+/// The refusal of a probe of a function that is not there once.
+fn not_one(
+    spec: &FactSpec,
+    source: &Source,
+    file: &str,
+    name: &str,
+    found: &[Function],
+) -> anyhow::Error {
+    let Missing { message, details } = match found {
+        [] => missing(source, file, name),
+        several => Missing {
+            message: format!("`{file}` defines `{name}()` {} times", several.len()),
+            details: several
+                .iter()
+                .flat_map(|found| quote(source, file, &(found.start..found.body.start)))
+                .collect(),
+        },
+    };
+    Refusal::drift(format!("{message}; the fact `{}` needs one", spec.name))
+        .details(details)
+        .hint(format!("say where to look now at {}", spec.place))
+        .into()
 }
 
 /// A statement on one line, cut where it gets long.

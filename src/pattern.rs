@@ -1,8 +1,10 @@
 //! Statement patterns: C snippets with metavariables, matched against syntax trees exactly.
 //!
 //! `$NAME` stands for one node, `$$$NAME` for any number of neighbours (arguments, cases, statements), and a name that starts
-//! with `_` is not kept. Comments and white space do not count; everything else must agree, token by token.
-//! Hides how a snippet is parsed on its own.
+//! with `_` is not kept. Comments and white space do not count; everything else must agree, token by token, or mean the same by the
+//! rules of C alone. Hides how a snippet is parsed on its own.
+
+mod matcher;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +13,9 @@ use anyhow::{Result, anyhow};
 use bstr::ByteSlice;
 use tree_sitter::{Node, Tree};
 
-use crate::syntax::{Source, Statement, block_children, parse};
+pub(crate) use self::matcher::InFor;
+use self::matcher::Matcher;
+use crate::syntax::{Declared, Source, Statement, block_children, declared, parse};
 
 const BEFORE: &str = "void pattern(void)\n{\n";
 const AFTER: &str = "\n}\n";
@@ -42,6 +46,15 @@ pub struct Match {
     pub start: usize,
     /// What the metavariables stand for.
     pub captures: Captures,
+}
+
+/// What makes a statement one of a pattern's.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Claim {
+    /// What the metavariables stand for.
+    pub(crate) captures: Captures,
+    /// The names that a `for` declares, which the pattern expects to be declared already.
+    pub(crate) in_for: Vec<InFor>,
 }
 
 impl Pattern {
@@ -93,17 +106,44 @@ impl Pattern {
             .collect()
     }
 
+    /// What the pattern declares, where it is a declaration.
+    pub(crate) fn declares(&self) -> Vec<Declared<'_>> {
+        let declarations: Vec<_> = self.declaration().into_iter().collect();
+        let text = self.source.text();
+        let names = declarations
+            .into_iter()
+            .flat_map(|node| declared(text, node));
+        names.collect()
+    }
+
+    fn declaration(&self) -> Option<Node<'_>> {
+        let nodes = self.nodes();
+        let is_one = nodes.len() == 1 && nodes[0].kind() == "declaration";
+        is_one.then(|| nodes[0])
+    }
+
     /// Where one statement, and it alone, is what the pattern says.
-    #[must_use]
-    pub fn matches(&self, file: &Source, statement: &Statement<'_>) -> Option<Captures> {
-        let mut matcher = Matcher {
-            pattern: &self.source,
-            file,
-            captures: Captures::new(),
-        };
-        matcher
-            .sequence(&self.nodes(), &[statement.node])
-            .then_some(matcher.captures)
+    pub(crate) fn claim(&self, file: &Source, statement: &Statement<'_>) -> Option<Claim> {
+        let mut matcher = Matcher::new(&self.source, file);
+        let matched = matcher.sequence(&self.nodes(), &[statement.node]);
+        matched.then_some(Claim {
+            captures: matcher.captures,
+            in_for: matcher.in_for,
+        })
+    }
+
+    /// Where a statement and the pattern are declarations: for each name that the statement declares, which one of the pattern's it
+    /// is, if it is one, and what the metavariables in its value stand for.
+    pub(crate) fn names_in(
+        &self,
+        file: &Source,
+        statement: &Statement<'_>,
+    ) -> (Vec<Option<usize>>, Captures) {
+        let given = statement.node;
+        let wanted = self.declaration().filter(|_| given.kind() == "declaration");
+        let mut matcher = Matcher::new(&self.source, file);
+        let names = wanted.map(|wanted| matcher.names(wanted, given));
+        (names.unwrap_or_default(), matcher.captures)
     }
 
     /// All runs of statements below `block`, at any depth, that match; outer blocks first.
@@ -148,17 +188,36 @@ impl Pattern {
         wanted: &[Node<'_>],
     ) -> Option<Match> {
         let nodes: Vec<_> = run.iter().map(|statement| statement.node).collect();
-        let mut matcher = Matcher {
-            pattern: &self.source,
-            file,
-            captures: Captures::new(),
-        };
+        let mut matcher = Matcher::new(&self.source, file);
         matcher.sequence(wanted, &nodes).then(|| Match {
             range: run[0].range.start..run[run.len() - 1].range.end,
             start: nodes[0].start_byte(),
             captures: matcher.captures,
         })
     }
+}
+
+/// Whether a text is one statement that can stand for another one anywhere, without braces.
+pub(crate) fn is_one_statement(text: &[u8]) -> bool {
+    let Some(pattern) = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| Pattern::parse(text).ok())
+    else {
+        return false;
+    };
+    let nodes = pattern.nodes();
+    // An `if` would take the `else` of another one.
+    let can_stand_alone = matches!(
+        nodes[0].kind(),
+        "expression_statement"
+            | "return_statement"
+            | "continue_statement"
+            | "break_statement"
+            | "goto_statement"
+            | "compound_statement"
+            | "do_statement"
+    );
+    nodes.len() == 1 && can_stand_alone
 }
 
 /// Nodes whose named children can be statements.
@@ -213,85 +272,6 @@ fn collect_names(pattern: &Source, node: Node<'_>, names: &mut Vec<String>) {
             }
         }
     }
-}
-
-/// One attempt to match.
-struct Matcher<'a> {
-    pattern: &'a Source,
-    file: &'a Source,
-    captures: Captures,
-}
-
-impl Matcher<'_> {
-    /// Matches neighbours with neighbours; `$$$` takes as few as it can.
-    fn sequence(&mut self, wanted: &[Node<'_>], given: &[Node<'_>]) -> bool {
-        let Some((&first, rest)) = wanted.split_first() else {
-            return given.is_empty();
-        };
-        if let Some(Meta::Many(name)) = meta(self.pattern, first) {
-            return (0..=given.len()).any(|count| {
-                let before = self.captures.clone();
-                let range = span(&given[..count]);
-                let matched = self.keep(name, range) && self.sequence(rest, &given[count..]);
-                if !matched {
-                    self.captures = before;
-                }
-                matched
-            });
-        }
-        given
-            .split_first()
-            .is_some_and(|(&node, others)| self.node(first, node) && self.sequence(rest, others))
-    }
-
-    fn node(&mut self, wanted: Node<'_>, given: Node<'_>) -> bool {
-        if let Some(Meta::One(name)) = meta(self.pattern, wanted) {
-            let fits = wanted.kind() == "identifier" || wanted.kind() == given.kind();
-            return fits && self.keep(name, given.byte_range());
-        }
-        if wanted.kind_id() != given.kind_id() {
-            return false;
-        }
-        let (inner, outer) = (meaningful(wanted), meaningful(given));
-        if inner.is_empty() || outer.is_empty() {
-            let same =
-                self.pattern.text()[wanted.byte_range()] == self.file.text()[given.byte_range()];
-            return inner.is_empty() && outer.is_empty() && same;
-        }
-        self.sequence(&inner, &outer)
-    }
-
-    /// Records a capture; a name that comes twice must stand for the same text.
-    fn keep(&mut self, name: &str, range: Range<usize>) -> bool {
-        if name.starts_with('_') {
-            return true;
-        }
-        let text = &self.file.text()[range.clone()];
-        let earlier = self.captures.entry(name.to_owned()).or_insert(range);
-        self.file.text()[earlier.clone()] == *text
-    }
-}
-
-/// A node's children without comments.
-fn meaningful(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.children(&mut cursor)
-        .filter(|child| child.kind() != "comment")
-        .collect()
-}
-
-/// From the first to the last of neighbours, with the comments before, between and behind them; an empty
-/// range where there is none.
-fn span(nodes: &[Node<'_>]) -> Range<usize> {
-    let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else {
-        return 0..0;
-    };
-    let is_comment = |node: &Node<'_>| node.kind() == "comment";
-    let before = std::iter::successors(first.prev_sibling(), Node::prev_sibling);
-    let start = before.take_while(is_comment).last().unwrap_or(first);
-    let behind = std::iter::successors(last.next_sibling(), Node::next_sibling);
-    let end = behind.take_while(is_comment).last().unwrap_or(last);
-    start.start_byte()..end.end_byte()
 }
 
 #[cfg(test)]
@@ -383,6 +363,173 @@ mod tests {
             find("a();", "\tif (x)\n\t\ta();\n\telse\n\t\ta();").len(),
             2
         );
+    }
+
+    #[test]
+    fn braces_around_a_single_statement_may_be_there_or_not() {
+        for (one, other) in [
+            ("if (c) s;", "if (c) { s; }"),
+            ("if (c) s; else t;", "if (c) { s; } else { t; }"),
+            ("if (c) s; else if (d) t;", "if (c) s; else if (d) { t; }"),
+            (
+                "for (i = 0; i < n; i++) s;",
+                "for (i = 0; i < n; i++) { s; }",
+            ),
+            ("while (c) s;", "while (c) { /* why */ s; }"),
+            ("do s; while (c);", "do { s; } while (c);"),
+            ("if (c) while (d) s;", "if (c) { while (d) { s; } }"),
+        ] {
+            assert_eq!(find(one, other).len(), 1, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 1, "{other} in {one}");
+        }
+        for (one, other) in [
+            ("if (c) s;", "if (c) { s; t; }"),
+            ("if (c) s;", "if (c) { }"),
+            ("if (c) s;", "if (c) s; else t;"),
+            ("if (a) if (b) s; else t;", "if (a) { if (b) s; } else t;"),
+            ("s; { t; }", "s; t;"),
+        ] {
+            assert_eq!(find(one, other).len(), 0, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 0, "{other} in {one}");
+        }
+        let found = find(
+            "if (c) { $$$BODY; }",
+            "\tif (c)\n\t\t/* why */\n\t\ts; /* the if's */",
+        );
+        assert_eq!(found[0]["BODY"], "/* why */\n\t\ts;");
+        assert_eq!(find("if (c) f($X);", "if (c) { f(a); }")[0]["X"], "a");
+    }
+
+    #[test]
+    fn a_step_whose_value_nobody_uses_may_stand_on_either_side() {
+        for (one, other) in [
+            ("x++;", "++x;"),
+            ("p->n--;", "--p->n;"),
+            ("for (;; x++) { }", "for (;; ++x) { }"),
+            ("for (;; x++, y--) { }", "for (;; ++x, --y) { }"),
+            ("for (x++; ;) { }", "for (++x; ;) { }"),
+        ] {
+            assert_eq!(find(one, other).len(), 1, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 1, "{other} in {one}");
+        }
+        for (one, other) in [
+            ("y = x++;", "y = ++x;"),
+            ("f(x++);", "f(++x);"),
+            ("x++;", "--x;"),
+            ("x++;", "x--;"),
+            ("while (x++) { }", "while (++x) { }"),
+            ("for (; x++;) { }", "for (; ++x;) { }"),
+            ("y = (a, x++);", "y = (a, ++x);"),
+            ("a[x++] = 0;", "a[++x] = 0;"),
+        ] {
+            assert_eq!(find(one, other).len(), 0, "{one} in {other}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_type_may_be_in_any_order() {
+        for (one, other) in [
+            ("unsigned long const x;", "const unsigned long x;"),
+            ("unsigned long x = 1;", "long unsigned int x = 1;"),
+            ("unsigned x;", "unsigned int x;"),
+            ("const struct page *p;", "struct page const *p;"),
+            ("static const u8 x[2];", "const static u8 x[2];"),
+            ("y = (unsigned long)x;", "y = (long unsigned)x;"),
+            ("n = sizeof(unsigned long);", "n = sizeof(long unsigned);"),
+            ("int a, b = 1;", "int b = 1, a;"),
+        ] {
+            assert_eq!(find(one, other).len(), 1, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 1, "{other} in {one}");
+        }
+        for (one, other) in [
+            ("unsigned long x;", "unsigned x;"),
+            ("int x;", "unsigned int x;"),
+            ("const int *p;", "int *const p;"),
+            ("int x;", "const int x;"),
+            ("long x;", "long long x;"),
+            ("struct a *p;", "struct b *p;"),
+            ("int a, b = 1;", "int b, a = 1;"),
+            ("int a, b;", "int a;"),
+            ("int a;", "int a, b;"),
+            ("int *a, b;", "int a, *b;"),
+        ] {
+            assert_eq!(find(one, other).len(), 0, "{one} in {other}");
+        }
+        assert_eq!(
+            find("long unsigned n = $N;", "unsigned long n = f(1);")[0]["N"],
+            "f(1)"
+        );
+    }
+
+    #[test]
+    fn a_name_that_a_for_sets_may_be_declared_there() {
+        let pattern = Pattern::parse("for (i = $FROM; i < n; i++) { $$$_BODY; }").unwrap();
+        let claim = |body: &str| {
+            let file = Source::new(format!("void f(void)\n{{\n{body}\n}}\n").into_bytes());
+            let function = &file.functions().unwrap()[0];
+            let nodes = block_children(function.block().unwrap());
+            let claim = pattern.claim(&file, &file.statements(&nodes)[0]);
+            let shown = claim.map(|claim| {
+                let from = file.slice(claim.captures["FROM"].clone()).to_string();
+                let in_for = claim.in_for.iter().map(InFor::shown);
+                std::iter::once(from).chain(in_for).collect::<Vec<_>>()
+            });
+            shown.unwrap_or_default()
+        };
+        assert_eq!(claim("for (i = 1; i < n; i++) { s; }"), ["1"]);
+        assert_eq!(
+            claim("for (long unsigned i = g(2); i < n; ++i) s;"),
+            ["g(2)", "long unsigned i"]
+        );
+        for other in [
+            "for (int j = 1; i < n; i++) { s; }",
+            "for (int i = 1, j = 2; i < n; i++) { s; }",
+            "for (int i; i < n; i++) { s; }",
+            "for (int i = 1; i <= n; i++) { s; }",
+        ] {
+            assert!(claim(other).is_empty(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_declaration_may_declare_some_of_the_names() {
+        let pattern = Pattern::parse("unsigned long i, n = $N;").unwrap();
+        let names = |body: &str| {
+            let file = Source::new(format!("void f(void)\n{{\n{body}\n}}\n").into_bytes());
+            let function = &file.functions().unwrap()[0];
+            let nodes = block_children(function.block().unwrap());
+            pattern.names_in(&file, &file.statements(&nodes)[0]).0
+        };
+        assert_eq!(names("unsigned long n = a + b;"), [Some(1)]);
+        assert_eq!(names("long unsigned i;"), [Some(0)]);
+        assert_eq!(names("unsigned long n = 1, i;"), [Some(1), Some(0)]);
+        assert_eq!(names("unsigned long i, j;"), [Some(0), None]);
+        assert_eq!(names("unsigned long i = 1;"), [None]);
+        assert_eq!(names("int i;"), [None]);
+        assert_eq!(names("i = 1;"), []);
+    }
+
+    #[test]
+    fn one_statement_stands_anywhere_without_braces() {
+        for one in [
+            "f(a,\n  b);",
+            "return;",
+            "/* why */\nf();",
+            "{ a(); b(); }",
+            "do a(); while (c);",
+        ] {
+            assert!(is_one_statement(one.as_bytes()), "{one}");
+        }
+        for other in [
+            "",
+            "a(); b();",
+            "int x;",
+            "if (c) a();",
+            "for (;;) if (c) a();",
+            "a()",
+        ] {
+            assert!(!is_one_statement(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Hides anchors: each matches exactly once or is an error that shows the nearest candidates, and after each
 //! change only the definitions that the recipe names may have changed.
 
+mod braces;
+mod lines;
 mod make;
 mod search;
 
@@ -59,6 +61,10 @@ pub struct Anchor {
     pub captures: BTreeMap<String, String>,
     /// How the new text is laid out there.
     layout: Layout,
+    /// Where braces would go, if the statement has none around it.
+    braces: Option<braces::Braces>,
+    /// A declaration that is there in pieces, with something else in between.
+    in_pieces: bool,
 }
 
 /// How new text sits at its place.
@@ -103,6 +109,28 @@ impl Anchor {
     pub fn leave_comments_above(&mut self) {
         if matches!(self.layout, Layout::Statements(_)) {
             self.range.start = self.at;
+        }
+    }
+
+    /// The file with `rendered` in its place.
+    fn put(&self, source: &Source, rendered: &str) -> Source {
+        let empty = rendered.trim().is_empty();
+        let new = if empty {
+            String::new()
+        } else {
+            self.lay_out(rendered)
+        };
+        let replaces = matches!(self.layout, Layout::Statements(_));
+        let braces = self.braces.as_ref();
+        if let Some(braces) = braces.filter(|it| it.are_needed(new.as_bytes(), replaces)) {
+            return braces.put(source, &self.range, new.as_bytes());
+        }
+        let text = source.text();
+        let end = line_end(text, self.range.end);
+        if empty && text[self.range.end..end].trim_ascii().is_empty() {
+            source.replace(self.lines(text), b"")
+        } else {
+            source.replace(self.range.clone(), new.as_bytes())
         }
     }
 
@@ -158,10 +186,8 @@ pub fn replace(
     }
     let new = if empty && anchor.range.is_empty() {
         source.clone()
-    } else if empty {
-        source.replace(anchor.lines(source.text()), b"")
     } else {
-        source.replace(anchor.range.clone(), anchor.lay_out(rendered).as_bytes())
+        anchor.put(source, rendered)
     };
     let proof = Proof {
         before: definitions(source),
@@ -345,5 +371,7 @@ pub fn whole_file() -> Anchor {
         matched: String::new(),
         captures: BTreeMap::new(),
         layout: Layout::Plain,
+        braces: None,
+        in_pieces: false,
     }
 }

@@ -7,14 +7,16 @@ use std::ops::Range;
 
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
+use tree_sitter::Node;
 
+use super::braces::Braces;
 use super::{Anchor, Layout};
 use crate::error::Refusal;
 use crate::facts::one_line;
 use crate::pattern::{Match, Pattern};
 use crate::recipe::{EditSpec, FunctionSpec, PartSpec, Spot, Target, all_parts};
-use crate::shape::{closest, left_aligned, quote, similar_functions};
-use crate::syntax::{Function, Source, line_end, line_of, line_start};
+use crate::shape::{Missing, closest, left_aligned, missing, names_in, quote};
+use crate::syntax::{Function, Source, Statement, line_end, line_start};
 
 /// What the search for anchors needs to know.
 pub struct Search<'a> {
@@ -43,20 +45,33 @@ impl Search<'_> {
                 Ok(beside(source, function, end, Layout::DefinitionAfter))
             }
             Spot::Before(target) => {
-                let mut anchor = self.target(source, target)?;
+                let mut anchor = self.place(source, target)?;
                 let start = line_start(source.text(), anchor.range.start);
                 anchor.become_lines(start);
                 Ok(anchor)
             }
             Spot::After(target) => {
-                let mut anchor = self.target(source, target)?;
-                let end = line_end(source.text(), anchor.range.end);
+                let mut anchor = self.place(source, target)?;
+                let behind = behind_comments(source.text(), anchor.range.end);
+                let end = line_end(source.text(), behind);
+                if !source.slice(behind..end).trim_ascii().is_empty() {
+                    return Err(self.lost(
+                        "there is something else behind the anchor on its line",
+                        quote(source, &self.edit.file, &anchor.range),
+                    ));
+                }
                 anchor.become_lines(end);
                 Ok(anchor)
             }
             Spot::End(name) => {
                 let function = self.function(source, name)?;
                 let end = function.body.end;
+                if line_start(source.text(), end) != end {
+                    return Err(self.lost(
+                        format!("`{name}()` does not end on a line of its own"),
+                        quote(source, &self.edit.file, &(function.start..end)),
+                    ));
+                }
                 Ok(beside(
                     source,
                     function,
@@ -73,8 +88,20 @@ impl Search<'_> {
         }
     }
 
-    /// The statements that a target names.
+    /// The statements that a target names, where something takes their place.
     pub fn target(&self, source: &Source, target: &Target) -> Result<Anchor> {
+        let anchor = self.place(source, target)?;
+        if anchor.in_pieces {
+            return Err(self.lost(
+                "the declaration is there in pieces, with something in between",
+                quote(source, &self.edit.file, &anchor.range),
+            ));
+        }
+        Ok(anchor)
+    }
+
+    /// The statements that a target names, where something is put beside them.
+    fn place(&self, source: &Source, target: &Target) -> Result<Anchor> {
         match target {
             Target::Function(name) => {
                 let function = self.function(source, name)?;
@@ -93,26 +120,36 @@ impl Search<'_> {
             }
             Target::Statement { function, pattern } => {
                 let function = self.function(source, function)?;
-                let found = pattern.find(source, function.block()?);
-                self.only(source, function, found, &[pattern])
+                self.statements(source, function, std::slice::from_ref(&**pattern))
             }
             Target::Part { function, part } => {
                 let (spec, part) = self.part(function, part)?;
                 let function = self.function(source, &spec.name)?;
-                let block = function.block()?;
-                let found: Vec<_> = part
-                    .patterns
-                    .iter()
-                    .flat_map(|pattern| pattern.find(source, block))
-                    .collect();
-                self.only(
-                    source,
-                    function,
-                    found,
-                    &part.patterns.iter().collect::<Vec<_>>(),
-                )
+                self.statements(source, function, &part.patterns)
             }
         }
+    }
+
+    /// The one place in a function that one of the patterns is about.
+    fn statements(
+        &self,
+        source: &Source,
+        function: Function,
+        patterns: &[Pattern],
+    ) -> Result<Anchor> {
+        let block = function.block()?;
+        let found = patterns
+            .iter()
+            .flat_map(|pattern| pattern.find(source, block));
+        let found: Vec<_> = found.collect();
+        if found.is_empty()
+            && let Some((found, in_pieces)) = pieces(source, block, patterns)
+        {
+            let mut anchor = self.only(source, function, vec![found], patterns)?;
+            anchor.in_pieces = in_pieces;
+            return Ok(anchor);
+        }
+        self.only(source, function, found, patterns)
     }
 
     /// The place in front of the function that an anchor is in, where a helper goes to.
@@ -150,10 +187,8 @@ impl Search<'_> {
             return Ok(found.remove(0));
         }
         if found.is_empty() {
-            return Err(self.lost(
-                format!("`{}` does not define `{name}()`", self.edit.file),
-                similar_functions(source, &self.edit.file, name),
-            ));
+            let Missing { message, details } = missing(source, &self.edit.file, name);
+            return Err(self.lost(message, details));
         }
         let places = found
             .iter()
@@ -180,7 +215,7 @@ impl Search<'_> {
         source: &Source,
         function: Function,
         mut found: Vec<Match>,
-        patterns: &[&Pattern],
+        patterns: &[Pattern],
     ) -> Result<Anchor> {
         let file = &self.edit.file;
         let written: Vec<_> = patterns
@@ -205,14 +240,13 @@ impl Search<'_> {
         let Some(found) = found.pop() else {
             let block = function.block()?;
             let statements = all_statements(source, block);
-            let wanted: Vec<_> = patterns.iter().map(|pattern| pattern.written()).collect();
-            let near = closest(&wanted, statements.into_iter())
-                .into_iter()
-                .flat_map(|range| quote(source, file, &range))
-                .collect();
+            let wanted: Vec<_> = patterns.iter().map(Pattern::written).collect();
+            let near = closest(&wanted, statements.into_iter()).into_iter();
+            let near: Vec<_> = near.flat_map(|range| quote(source, file, &range)).collect();
+            let heading = (!near.is_empty()).then(|| "nearest in the base:".to_owned());
             return Err(self.lost(
                 format!("no statement of `{}()` looks like {written}", function.name),
-                near,
+                heading.into_iter().chain(near).collect(),
             ));
         };
         let text = left_aligned(source, &found.range);
@@ -230,6 +264,7 @@ impl Search<'_> {
                 quote(source, file, &found.range),
             ));
         }
+        let braces = Braces::around(source, function.block()?, &(found.start..found.range.end));
         Ok(Anchor {
             at: found.start,
             matched: one_line(source.slice(found.start..found.range.end)),
@@ -237,145 +272,38 @@ impl Search<'_> {
             function: Some(function),
             captures,
             layout: Layout::Statements(indentation),
+            braces,
+            in_pieces: false,
         })
     }
 
     /// The place behind the last parameter; on a line of its own where the list has several lines and the last one
     /// has no room left.
     fn parameter(&self, source: &Source, function: Function, text: &str) -> Result<Anchor> {
-        let header = source
-            .slice(function.start..function.body.start)
-            .to_string();
-        let close = header
-            .rfind(')')
-            .filter(|_| !function.parameters.is_empty());
-        let close = close.ok_or_else(|| {
-            self.lost(
+        if function.parameters.is_empty() {
+            return Err(self.lost(
                 format!("`{}()` has no parameter to stand behind", function.name),
-                Vec::new(),
-            )
-        })?;
-        let line = header[..close]
-            .rfind('\n')
-            .map_or(&header[..close], |newline| &header[newline + 1..close]);
-        let several_lines = line.len() < close;
+                quote(
+                    source,
+                    &self.edit.file,
+                    &(function.start..function.body.start),
+                ),
+            ));
+        }
+        let at = function.parameters_end;
+        let line = source.slice(line_start(source.text(), at)..at);
+        let several_lines = line_start(source.text(), at) > function.start;
         let between = if several_lines && columns(line) + ", )".len() + text.len() > 80 {
             let indentation = line.len() - line.trim_start().len();
-            format!(",\n{}", &line[..indentation])
+            format!(",\n{}", line[..indentation].as_bstr())
         } else {
             ", ".to_owned()
         };
-        let at = function.start + close;
         Ok(beside(source, function, at, Layout::Parameter(between)))
     }
 
-    /// The place of a new `#include <header>`: in its alphabetical place where the last run of includes from the same directory
-    /// is sorted, behind that run where it is not, and in a paragraph of its own behind all includes where there is none.
-    fn include(&self, text: &[u8], header: &str) -> Result<Anchor> {
-        let line = format!("#include <{header}>");
-        let includes: Vec<(usize, &BStr)> = include_lines(text);
-        let there = includes
-            .iter()
-            .find(|(_, found)| found.trim() == line.as_bytes());
-        if let Some((offset, _)) = there {
-            return Ok(Anchor {
-                matched: line,
-                ..whole_lines(text, *offset, Layout::Nothing)
-            });
-        }
-        let directory = header
-            .split_once('/')
-            .map_or("", |(directory, _)| directory);
-        let family = format!("#include <{directory}/");
-        let last = includes
-            .iter()
-            .rposition(|(_, found)| found.starts_with(family.as_bytes()));
-        let (offset, layout) = match (last, includes.last()) {
-            (Some(last), _) => {
-                let run: Vec<_> = includes[..=last]
-                    .iter()
-                    .rev()
-                    .take_while(|(_, found)| found.starts_with(family.as_bytes()))
-                    .collect();
-                let sorted = run.is_sorted_by(|(_, later), (_, earlier)| later >= earlier);
-                let before = run
-                    .iter()
-                    .rev()
-                    .find(|(_, found)| sorted && found.as_bytes() > line.as_bytes());
-                (
-                    before.map_or_else(|| line_end(text, includes[last].0), |(offset, _)| *offset),
-                    Layout::Lines(String::new()),
-                )
-            }
-            (None, Some(&(offset, _))) => (line_end(text, offset), Layout::DefinitionAfter),
-            (None, None) => {
-                return Err(self.lost(
-                    format!("`{}` has no `#include`s", self.edit.file),
-                    Vec::new(),
-                ));
-            }
-        };
-        Ok(whole_lines(text, offset, layout))
-    }
-
-    /// The place of a line among those that start like it (up to its last word).
-    fn sorted(&self, text: &[u8], line: &str) -> Result<Anchor> {
-        let prefix = line
-            .rsplit_once(' ')
-            .map_or(line, |(prefix, _)| prefix)
-            .as_bytes();
-        let mut offset = 0;
-        let mut run = Vec::new();
-        for candidate in text.lines_with_terminator() {
-            if candidate.starts_with(prefix) {
-                run.push((offset, candidate.trim_end()));
-            }
-            offset += candidate.len();
-        }
-        if let Some((offset, _)) = run
-            .iter()
-            .find(|(_, candidate)| *candidate == line.as_bytes())
-        {
-            return Err(self.lost(
-                format!(
-                    "`{}:{}` has `{line}` already",
-                    self.edit.file,
-                    line_of(text, *offset)
-                ),
-                Vec::new(),
-            ));
-        }
-        let place = run
-            .iter()
-            .filter(|(_, candidate)| *candidate < line.as_bytes())
-            .count();
-        let (before, after) = run.split_at(place);
-        let clear = !run.is_empty()
-            && before.iter().all(|(_, other)| *other < line.as_bytes())
-            && after.iter().all(|(_, other)| *other > line.as_bytes());
-        if !clear {
-            let prefix = prefix.as_bstr();
-            return Err(self.lost(
-                format!(
-                    "the lines of `{}` that start with `{prefix}` leave no one place for `{line}`",
-                    self.edit.file
-                ),
-                Vec::new(),
-            ));
-        }
-        let offset = before
-            .last()
-            .map_or_else(|| after[0].0, |(offset, _)| line_end(text, *offset));
-        Ok(whole_lines(text, offset, Layout::Lines(String::new())))
-    }
-
     /// The error for an anchor that is not there.
-    fn lost(&self, what: impl std::fmt::Display, candidates: Vec<String>) -> anyhow::Error {
-        let mut details = Vec::new();
-        if !candidates.is_empty() {
-            details.push("nearest in the base:".to_owned());
-            details.extend(candidates);
-        }
+    pub(super) fn lost(&self, what: impl std::fmt::Display, details: Vec<String>) -> anyhow::Error {
         Refusal::drift(format!(
             "patch `{}`, edit `{}` has no anchor: {what}",
             self.patch, self.edit.name
@@ -389,29 +317,7 @@ impl Search<'_> {
     }
 }
 
-/// `#include` lines with their offsets, those below an `#if` left out.
-fn include_lines(text: &[u8]) -> Vec<(usize, &BStr)> {
-    let mut depth = 0_usize;
-    let mut offset = 0;
-    let mut found = Vec::new();
-    for line in text.lines_with_terminator() {
-        let directive = line
-            .strip_prefix(b"#")
-            .map(<[u8]>::trim_start)
-            .unwrap_or_default();
-        if directive.starts_with(b"if") {
-            depth += 1;
-        } else if directive.starts_with(b"endif") {
-            depth = depth.saturating_sub(1);
-        } else if directive.starts_with(b"include") && depth == 0 {
-            found.push((offset, line.as_bstr()));
-        }
-        offset += line.len();
-    }
-    found
-}
-
-fn all_statements(source: &Source, block: tree_sitter::Node<'_>) -> Vec<(String, Range<usize>)> {
+fn all_statements(source: &Source, block: Node<'_>) -> Vec<(String, Range<usize>)> {
     let mut found = Vec::new();
     let mut open = vec![block];
     while let Some(node) = open.pop() {
@@ -430,7 +336,7 @@ fn all_statements(source: &Source, block: tree_sitter::Node<'_>) -> Vec<(String,
 }
 
 /// How wide a line is with the kernel's tabs of 8.
-fn columns(line: &str) -> usize {
+fn columns(line: &BStr) -> usize {
     line.chars().fold(0, |column, char| {
         if char == '\t' {
             (column / 8 + 1) * 8
@@ -440,20 +346,45 @@ fn columns(line: &str) -> usize {
     })
 }
 
-fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {
-    let neighbour = text[..offset]
-        .lines()
-        .next_back()
-        .map(|line| line.to_str_lossy().into_owned())
-        .unwrap_or_default();
-    Anchor {
-        function: None,
-        range: offset..offset,
-        at: offset,
-        matched: neighbour,
-        captures: BTreeMap::new(),
-        layout,
+/// A declaration of the patterns that a function has in pieces: from the first to the last, and whether something else stands
+/// in between. `None` where there is none, or some in different blocks.
+fn pieces(source: &Source, block: Node<'_>, patterns: &[Pattern]) -> Option<(Match, bool)> {
+    let mut found = None;
+    let mut open = vec![block];
+    while let Some(node) = open.pop() {
+        let mut cursor = node.walk();
+        let children: Vec<_> = node.children(&mut cursor).collect();
+        let statements = source.statements(&children);
+        let is_piece = |statement: &Statement<'_>| names_in(patterns, source, statement).is_some();
+        let first = statements.iter().position(is_piece);
+        let last = statements.iter().rposition(is_piece);
+        if let Some((first, last)) = first.zip(last) {
+            let all = statements[first..=last].iter().all(is_piece);
+            let place = Match {
+                range: statements[first].range.start..statements[last].range.end,
+                start: statements[first].node.start_byte(),
+                captures: BTreeMap::new(),
+            };
+            if found.replace((place, !all)).is_some() {
+                return None;
+            }
+        }
+        open.extend(children);
     }
+    found
+}
+
+/// Behind the comments that begin on the line that an offset lies in, with nothing in front of them.
+fn behind_comments(text: &[u8], offset: usize) -> usize {
+    let line = &text[offset..line_end(text, offset)];
+    let comment = offset + line.len() - line.trim_ascii_start().len();
+    let rest = &text[comment..];
+    let length = match rest.get(..2) {
+        Some(b"/*") => rest[2..].find("*/").map(|close| close + 4),
+        Some(b"//") => Some(line_end(rest, 0) - 1),
+        _ => None,
+    };
+    length.map_or(offset, |length| behind_comments(text, comment + length))
 }
 
 fn beside(source: &Source, function: Function, at: usize, layout: Layout) -> Anchor {
@@ -466,5 +397,7 @@ fn beside(source: &Source, function: Function, at: usize, layout: Layout) -> Anc
         captures,
         function: Some(function),
         layout,
+        braces: None,
+        in_pieces: false,
     }
 }

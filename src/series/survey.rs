@@ -11,7 +11,7 @@ use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::{self, Found};
 use crate::recipe::{Action, EditSpec, Fact, FunctionSpec, PatchSpec, Recipe};
-use crate::shape::{Mismatch, Parts, divide, quote, similar_functions};
+use crate::shape::{Mismatch, Missing, Parts, divide, missing, quote};
 
 /// What a base says about itself: enough to explain, or to regenerate.
 pub(super) struct Survey {
@@ -174,11 +174,9 @@ fn shape(tree: &mut Tree<'_>, spec: &FunctionSpec) -> Result<Result<Parts, Vec<M
     match found.as_slice() {
         [function] => Ok(divide(&source, function, spec)),
         [] => {
-            let near = similar_functions(&source, file, name);
-            let details = std::iter::once("nearest in the base:".to_owned()).chain(near);
+            let Missing { message, details } = missing(&source, file, name);
             let hint = format!("say which function it is now at {place}");
-            let message = format!("`{file}` does not define `{name}()`");
-            mismatch(message, details.collect(), hint)
+            mismatch(message, details, hint)
         }
         several => {
             let heads = several.iter().map(|found| found.start..found.body.start);

@@ -3,6 +3,7 @@
 //! Hides the bookkeeping of conservation: what nothing claims, or two parts claim, becomes an error that names it.
 
 mod effect;
+mod near;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,8 +12,10 @@ use bstr::ByteSlice;
 use tree_sitter::Node;
 
 use effect::{called, identifiers, variation};
+use near::nearest;
+pub use near::{Missing, closest, left_aligned, missing, quote};
 
-use crate::pattern::{Captures, Pattern};
+use crate::pattern::{Captures, InFor, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
 use crate::syntax::{Function, Source, Statement, block_children};
 
@@ -93,6 +96,20 @@ struct Division<'a> {
 struct Claim<'a> {
     part: &'a PartSpec,
     captures: Captures,
+    /// The names of the part's patterns that the statement declares.
+    names: Vec<Name>,
+    /// The names that a `for` declares, which its pattern expects to be declared already.
+    in_for: Vec<InFor>,
+}
+
+/// A name that a pattern declares: which pattern of the part, and which of its names.
+type Name = (usize, usize);
+
+/// A statement that belongs to a part.
+struct Claimed<'s, 'n> {
+    statement: &'s Statement<'n>,
+    captures: Captures,
+    names: Vec<Name>,
 }
 
 impl Division<'_> {
@@ -117,23 +134,66 @@ impl Division<'_> {
     fn block(&mut self, nodes: &[Node<'_>], parts: &[PartSpec], inside: &str) {
         let source = self.source;
         let statements = source.statements(nodes);
-        let mut owned: BTreeMap<&str, Vec<(&Statement<'_>, Captures)>> = BTreeMap::new();
+        let mut owned: BTreeMap<&str, Vec<Claimed<'_, '_>>> = BTreeMap::new();
+        let mut in_for: BTreeMap<&str, Vec<Name>> = BTreeMap::new();
         for statement in &statements {
-            if let Some(Claim { part, captures }) = self.claim(statement, parts, inside) {
-                let claimed = owned.entry(&part.name).or_default();
-                claimed.push((statement, captures));
+            let Some(claim) = self.claim(statement, parts, inside) else {
+                continue;
+            };
+            for name in &claim.in_for {
+                if let Some((part, name)) = self.declared_in_for(name, parts, inside) {
+                    in_for.entry(part).or_default().push(name);
+                }
             }
+            owned.entry(&claim.part.name).or_default().push(Claimed {
+                statement,
+                captures: claim.captures,
+                names: claim.names,
+            });
         }
         for part in parts {
             let claimed = owned.remove(part.name.as_str()).unwrap_or_default();
-            self.count(part, &claimed, &statements, inside);
-            if let Some((statement, _)) = claimed.first().filter(|_| !part.parts.is_empty()) {
-                self.nested(part, statement, &claimed[0].1);
+            let in_for = in_for.remove(part.name.as_str()).unwrap_or_default();
+            self.count(part, &claimed, &in_for, &statements, inside);
+            if let Some(first) = claimed.first().filter(|_| !part.parts.is_empty()) {
+                self.nested(part, first.statement, &first.captures);
             } else if !part.parts.is_empty() {
                 self.block(&[], &absent(&part.parts), inside);
             }
             self.parts.insert(part.name.clone(), self.part(&claimed));
         }
+    }
+
+    /// The part that declares a name in front of the `for` that declares it in the base; otherwise the mismatch is recorded.
+    fn declared_in_for<'p>(
+        &mut self,
+        name: &InFor,
+        parts: &'p [PartSpec],
+        inside: &str,
+    ) -> Option<(&'p str, Name)> {
+        for part in parts {
+            for (pattern, declares) in part.patterns.iter().map(Pattern::declares).enumerate() {
+                let is_it = |known: &crate::syntax::Declared<'_>| {
+                    known.name == name.name && known.value.is_none() && name.has_type_of(known)
+                };
+                if let Some(at) = declares.iter().position(is_it) {
+                    return Some((&part.name, (pattern, at)));
+                }
+            }
+        }
+        let at = self.at(name.at);
+        self.mismatches.push(Mismatch {
+            message: format!(
+                "{at}: the `for` declares `{}`, and no part of {inside} does so",
+                name.shown()
+            ),
+            details: self.quote(&(name.at..name.at)),
+            hint: format!(
+                "look what the change means for the series, then mend the parts of `{}` at {}",
+                self.spec.id, self.spec.place
+            ),
+        });
+        None
     }
 
     /// The one part that a statement belongs to; otherwise the mismatch is recorded.
@@ -195,10 +255,7 @@ impl Division<'_> {
         statement: &Statement<'_>,
         objections: &mut Vec<String>,
     ) -> Option<Claim<'p>> {
-        let captures = part
-            .patterns
-            .iter()
-            .find_map(|pattern| pattern.matches(self.source, statement))?;
+        let (captures, names, in_for) = self.wanted(part, statement)?;
         let foreign = part.calls.as_ref().and_then(|allowed| {
             called(self.source, statement.node)
                 .into_iter()
@@ -225,17 +282,52 @@ impl Division<'_> {
                 return None;
             }
         }
-        Some(Claim { part, captures })
+        Some(Claim {
+            part,
+            captures,
+            names,
+            in_for,
+        })
+    }
+
+    /// What makes a statement one of a part's: it is what a pattern says, or it declares nothing but names of the part's patterns.
+    fn wanted(
+        &self,
+        part: &PartSpec,
+        statement: &Statement<'_>,
+    ) -> Option<(Captures, Vec<Name>, Vec<InFor>)> {
+        for (at, pattern) in part.patterns.iter().enumerate() {
+            if let Some(whole) = pattern.claim(self.source, statement) {
+                let names = pattern.declares();
+                let are_known = names.iter().all(|known| !known.name.contains('$'));
+                let all = (0..names.len()).filter(|_| are_known);
+                let all = all.map(|name| (at, name)).collect();
+                return Some((whole.captures, all, whole.in_for));
+            }
+        }
+        let (names, captures) = names_in(&part.patterns, self.source, statement)?;
+        Some((captures, names, Vec::new()))
     }
 
     fn count(
         &mut self,
         part: &PartSpec,
-        claimed: &[(&Statement<'_>, Captures)],
+        claimed: &[Claimed<'_, '_>],
+        in_for: &[Name],
         statements: &[Statement<'_>],
         inside: &str,
     ) {
-        let wanted = match (part.count, claimed.len()) {
+        let names: Vec<_> = claimed
+            .iter()
+            .flat_map(|it| &it.names)
+            .chain(in_for)
+            .collect();
+        if self.declares_all(part, &names, claimed, inside).is_none() {
+            return;
+        }
+        let whole = claimed.iter().filter(|it| it.names.is_empty()).count();
+        let in_pieces: BTreeSet<_> = names.iter().map(|(pattern, _)| pattern).collect();
+        let wanted = match (part.count, whole + in_pieces.len()) {
             (Count::One, 1) | (Count::Optional, 0 | 1) | (Count::Any, _) => return,
             (Count::One, 0) => "one, found none",
             (Count::One, _) => "one, found more",
@@ -251,7 +343,7 @@ impl Division<'_> {
         } else {
             claimed
                 .iter()
-                .flat_map(|(statement, _)| self.quote(&statement.range))
+                .flat_map(|it| self.quote(&it.statement.range))
                 .collect()
         };
         self.mismatches.push(Mismatch {
@@ -265,6 +357,49 @@ impl Division<'_> {
         });
     }
 
+    /// Whether a declaration that is there in pieces is there as a whole, each name once; otherwise the mismatch is recorded.
+    fn declares_all(
+        &mut self,
+        part: &PartSpec,
+        names: &[&Name],
+        claimed: &[Claimed<'_, '_>],
+        inside: &str,
+    ) -> Option<()> {
+        for (at, pattern) in part.patterns.iter().enumerate() {
+            let times = |name| names.iter().filter(|it| **it == &(at, name)).count();
+            let declares = pattern.declares();
+            let times: Vec<_> = (0..declares.len()).map(times).collect();
+            let is_whole = times.iter().all(|times| *times == 1);
+            if is_whole || times.iter().all(|times| *times == 0) {
+                continue;
+            }
+            let wrong = times
+                .iter()
+                .position(|times| *times != 1)
+                .unwrap_or_default();
+            let how = if times[wrong] == 0 {
+                "not at all"
+            } else {
+                "more than once"
+            };
+            self.mismatches.push(Mismatch {
+                message: format!(
+                    "part `{}` of {inside}: `{}` is declared in pieces, and `{}` {how}",
+                    part.name,
+                    pattern.written(),
+                    declares[wrong].name
+                ),
+                details: claimed
+                    .iter()
+                    .flat_map(|it| self.quote(&it.statement.range))
+                    .collect(),
+                hint: format!("mend the part's patterns at {}", part.place),
+            });
+            return None;
+        }
+        Some(())
+    }
+
     /// Divides the `BODY` of a claimed statement.
     fn nested(&mut self, part: &PartSpec, statement: &Statement<'_>, captures: &Captures) {
         let body = captures.get(BODY).cloned().unwrap_or(0..0);
@@ -276,27 +411,36 @@ impl Division<'_> {
         );
     }
 
-    fn part(&self, claimed: &[(&Statement<'_>, Captures)]) -> Part {
-        let Some((first, captures)) = claimed.first() else {
+    fn part(&self, claimed: &[Claimed<'_, '_>]) -> Part {
+        let Some(Claimed {
+            statement: first,
+            captures,
+            ..
+        }) = claimed.first()
+        else {
             return Part::default();
         };
         let text = |range: &Range<usize>| left_aligned(self.source, range);
-        let texts: Vec<_> = claimed
-            .iter()
-            .map(|(statement, _)| text(&statement.range))
-            .collect();
+        let texts = |first: String| {
+            let others = claimed[1..].iter().map(|it| text(&it.statement.range));
+            std::iter::once(first)
+                .chain(others)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         Part {
             statements: claimed.len(),
-            text: texts.join("\n"),
-            code: text(&(first.node.start_byte()..first.range.end)),
+            text: texts(text(&first.range)),
+            code: texts(text(&(first.node.start_byte()..first.range.end))),
             captures: captures
                 .iter()
                 .map(|(name, range)| (name.clone(), text(range)))
                 .collect(),
             identifiers: claimed
                 .iter()
-                .flat_map(|(statement, _)| {
-                    identifiers(self.source, statement.node, &statement.node.byte_range())
+                .flat_map(|it| {
+                    let node = it.statement.node;
+                    identifiers(self.source, node, &node.byte_range())
                 })
                 .map(|(name, _)| name)
                 .collect(),
@@ -313,6 +457,28 @@ impl Division<'_> {
     }
 }
 
+/// Which names of the patterns a declaration declares, if it declares nothing else.
+pub(crate) fn names_in(
+    patterns: &[Pattern],
+    source: &Source,
+    statement: &Statement<'_>,
+) -> Option<(Vec<Name>, Captures)> {
+    let mut captures = Captures::new();
+    let mut found: Vec<Option<Name>> = Vec::new();
+    for (at, pattern) in patterns.iter().enumerate() {
+        let (names, captured) = pattern.names_in(source, statement);
+        captures.extend(captured);
+        found.resize(found.len().max(names.len()), None);
+        for (known, name) in found.iter_mut().zip(names) {
+            *known = known.or(name.map(|name| (at, name)));
+        }
+    }
+    let found: Option<Vec<Name>> = found.into_iter().collect();
+    found
+        .filter(|names| !names.is_empty())
+        .map(|names| (names, captures))
+}
+
 /// The parts of something that is not there: each may be missing.
 fn absent(parts: &[PartSpec]) -> Vec<PartSpec> {
     let missing = |part: &PartSpec| PartSpec {
@@ -321,104 +487,6 @@ fn absent(parts: &[PartSpec]) -> Vec<PartSpec> {
         ..part.clone()
     };
     parts.iter().map(missing).collect()
-}
-
-/// A few lines of source, each with its file and line number.
-#[must_use]
-pub fn quote(source: &Source, file: &str, range: &Range<usize>) -> Vec<String> {
-    const MOST: usize = 8;
-    let first = source.line(range.start);
-    let start = crate::syntax::line_start(source.text(), range.start);
-    let lines: Vec<_> = source.text()[start..range.end].lines().collect();
-    let shown = lines.iter().take(MOST).enumerate();
-    let mut quoted: Vec<_> = shown
-        .map(|(index, line)| format!("  {file}:{}: {}", first + index, line.as_bstr()))
-        .collect();
-    if lines.len() > MOST {
-        quoted.push(format!("  ... and {} more lines", lines.len() - MOST));
-    }
-    quoted
-}
-
-/// The statements that look most like what a part wants.
-fn nearest(
-    source: &Source,
-    file: &str,
-    part: &PartSpec,
-    statements: &[Statement<'_>],
-) -> Vec<String> {
-    let candidates = statements.iter().map(|statement| {
-        (
-            source.slice(statement.node.byte_range()).to_string(),
-            statement.node.byte_range(),
-        )
-    });
-    closest(
-        &part
-            .patterns
-            .iter()
-            .map(Pattern::written)
-            .collect::<Vec<_>>(),
-        candidates,
-    )
-    .into_iter()
-    .flat_map(|range| quote(source, file, &range))
-    .collect()
-}
-
-/// The heads of the functions whose names resemble `name` most.
-#[must_use]
-pub fn similar_functions(source: &Source, file: &str, name: &str) -> Vec<String> {
-    let functions = source
-        .layout()
-        .map(|(name, definition)| (name.to_string(), definition.head()));
-    let near = closest(&[name], functions);
-    near.into_iter()
-        .flat_map(|head| quote(source, file, &head))
-        .collect()
-}
-
-/// Of the candidates, the (at most three) that resemble one of the `wanted` texts most, the best first.
-pub fn closest<T>(wanted: &[&str], candidates: impl Iterator<Item = (String, T)>) -> Vec<T> {
-    const MOST: usize = 3;
-    const LEAST: f32 = 0.4;
-    let ratio = |a: &str, b: &str| similar::TextDiff::from_chars(a, b).ratio();
-    let mut scored: Vec<_> = candidates
-        .map(|(text, candidate)| {
-            (
-                wanted
-                    .iter()
-                    .map(|wanted| ratio(wanted, &text))
-                    .fold(0.0, f32::max),
-                candidate,
-            )
-        })
-        .filter(|(score, _)| *score >= LEAST)
-        .collect();
-    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    scored
-        .into_iter()
-        .take(MOST)
-        .map(|(_, candidate)| candidate)
-        .collect()
-}
-
-/// A range of source with the first line's indentation taken from every line.
-#[must_use]
-pub fn left_aligned(source: &Source, range: &Range<usize>) -> String {
-    let indentation =
-        source.text()[crate::syntax::line_start(source.text(), range.start)..].to_vec();
-    let indentation: Vec<u8> = indentation
-        .into_iter()
-        .take_while(|byte| matches!(byte, b' ' | b'\t'))
-        .collect();
-    let lines = source.text()[range.clone()]
-        .lines()
-        .map(|line| line.strip_prefix(&indentation[..]).unwrap_or(line));
-    let lines: Vec<_> = lines
-        .map(|line| String::from_utf8_lossy(line).into_owned())
-        .collect();
-    lines.join("\n")
 }
 
 fn first_line(source: &Source, range: Range<usize>) -> String {
@@ -441,8 +509,7 @@ fn nodes_in<'a>(node: Node<'a>, range: &Range<usize>) -> Vec<Node<'a>> {
     let children: Vec<_> = node.children(&mut cursor).collect();
     let found: Vec<_> = children.iter().copied().filter(inside).collect();
     if found.iter().any(|child| child.start_byte() == range.start) {
-        // Comments behind the last statement, or in front of the first, belong to the body too.
-        return children.into_iter().filter(Node::is_named).collect();
+        return found.into_iter().filter(Node::is_named).collect();
     }
     children
         .into_iter()

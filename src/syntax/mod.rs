@@ -4,10 +4,14 @@
 //! at the same length, so that every offset holds in the real text.
 
 mod attributes;
+mod declared;
 mod layout;
 mod parse;
 mod source;
+mod tokens;
 
+pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
 pub use layout::{Definition, line_end, line_of, line_start};
 pub(crate) use parse::parse;
 pub use source::{Function, Source, Statement, block_children};
+pub use tokens::{mentions, token_texts, tokens};

@@ -43,6 +43,8 @@ pub struct Function {
     pub start: usize,
     /// The names of its parameters, in order; empty for `(void)`.
     pub parameters: Vec<BString>,
+    /// Where the parenthesis is that closes its parameters.
+    pub parameters_end: usize,
     /// Between the braces of the body, braces excluded.
     pub body: Range<usize>,
     /// Whether the parser made sense of all of it.
@@ -73,6 +75,7 @@ impl Function {
             range: range(&self.range),
             start: offset(self.start),
             parameters: self.parameters.clone(),
+            parameters_end: offset(self.parameters_end),
             clean: self.clean,
             body,
             tree,
@@ -226,6 +229,9 @@ impl Source {
             range: definition.range.clone(),
             start: definition.start,
             parameters: parameters(self, declarator),
+            parameters_end: declarator
+                .child_by_field_name("parameters")
+                .map_or(declarator.end_byte(), |list| list.end_byte() - 1),
             clean: !tree.root_node().has_error(),
             body,
             tree: tree.clone(),
@@ -329,7 +335,7 @@ fn parameters(source: &Source, declarator: Node<'_>) -> Vec<BString> {
 }
 
 /// The identifier in the middle of a declarator (`*page`, `(*fn)(int)`, `name[4]`).
-fn declared_name(node: Node<'_>) -> Option<Node<'_>> {
+pub(super) fn declared_name(node: Node<'_>) -> Option<Node<'_>> {
     if node.kind() == "identifier" {
         return Some(node);
     }

@@ -10,21 +10,21 @@ use bstr::ByteSlice;
 
 use crate::support::{AUTHOR, Kernel, Program, Ran, Sandbox, Store, copy, kernels, newest};
 
-const FILE: &str = "mm/mm_init.c";
-const PAGE: &str = "__init_zone_device_page";
-const COMPOUND: &str = "memmap_init_compound";
-const RANGE: &str = "memmap_init_zone_device";
+pub(crate) const FILE: &str = "mm/mm_init.c";
+pub(crate) const PAGE: &str = "__init_zone_device_page";
+pub(crate) const COMPOUND: &str = "memmap_init_compound";
+pub(crate) const RANGE: &str = "memmap_init_zone_device";
 
 /// A kernel with a change on top.
-struct Changed {
-    sandbox: Sandbox,
-    store: Store,
-    rev: String,
+pub(crate) struct Changed {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) store: Store,
+    pub(crate) rev: String,
 }
 
 impl Changed {
     /// `path` as `change` leaves it; it must change something.
-    fn new(kernel: &Kernel, path: &str, change: impl Fn(&str) -> String) -> Self {
+    pub(crate) fn new(kernel: &Kernel, path: &str, change: impl Fn(&str) -> String) -> Self {
         let before = kernel.file(path).to_str().expect("UTF-8").to_owned();
         let after = change(&before);
         assert_ne!(before, after, "{}: the test changes {path}", kernel.name);
@@ -32,7 +32,7 @@ impl Changed {
     }
 
     /// These files have this content.
-    fn with(kernel: &Kernel, files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn with(kernel: &Kernel, files: &[(&str, &[u8])]) -> Self {
         let sandbox = Sandbox::new();
         let store = Store::beside(&sandbox, "store.git", kernel);
         let tree_id = store.tree_with(kernel.tree_id, files);
@@ -46,7 +46,7 @@ impl Changed {
         }
     }
 
-    fn regen(&self) -> Program {
+    pub(crate) fn regen(&self) -> Program {
         let program = self
             .sandbox
             .reroll(["regen", "--author", AUTHOR, "-s", "-o", "out"]);
@@ -56,7 +56,7 @@ impl Changed {
 
     /// The file after all patches.
     #[track_caller]
-    fn result(&self) -> String {
+    pub(crate) fn result(&self) -> String {
         self.regen().run().expect_exit(0);
         assert_eq!(self.sandbox.files("out").len(), 6);
         self.store
@@ -68,7 +68,7 @@ impl Changed {
 
     /// Refused with exit 3; nothing is written. `places` are in the message.
     #[track_caller]
-    fn refused(&self, places: &[&str]) -> Ran {
+    pub(crate) fn refused(&self, places: &[&str]) -> Ran {
         let before = self.sandbox.listing("store.git");
         let ran = self.regen().run().refused(3).says(places);
         assert_eq!(
@@ -97,7 +97,7 @@ impl Changed {
 
     /// `file:line` of the one line of the changed file that has `text`.
     #[track_caller]
-    fn place(&self, text: &str) -> String {
+    pub(crate) fn place(&self, text: &str) -> String {
         let file = self.store.file(&self.rev, FILE);
         let mut found = file
             .lines()
@@ -109,7 +109,7 @@ impl Changed {
     }
 
     /// The same for a line of one function.
-    fn place_in(&self, name: &str, text: &str) -> String {
+    pub(crate) fn place_in(&self, name: &str, text: &str) -> String {
         let file = self.store.file(&self.rev, FILE);
         let file = file.to_str().expect("UTF-8");
         let start = file.find(function(file, name)).expect("it is there");
@@ -119,7 +119,7 @@ impl Changed {
 }
 
 /// What the series makes of a kernel as it is; made once.
-fn unchanged(kernel: &Kernel) -> String {
+pub(crate) fn unchanged(kernel: &Kernel) -> String {
     static MADE: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
     let known = || MADE.lock().expect("the lock").get(&kernel.name).cloned();
     known().unwrap_or_else(|| {
@@ -132,7 +132,7 @@ fn unchanged(kernel: &Kernel) -> String {
 
 /// The definition of a function, from its first line to its closing brace.
 #[track_caller]
-fn function<'a>(text: &'a str, name: &str) -> &'a str {
+pub(crate) fn function<'a>(text: &'a str, name: &str) -> &'a str {
     let call = format!(" {name}(");
     let is_head = |line: &str| line.contains(&call) && !line.starts_with(['\t', ' ', '*', '/']);
     let mut at = 0;
@@ -149,14 +149,14 @@ fn function<'a>(text: &'a str, name: &str) -> &'a str {
 
 /// Changes one function only, in which `from` must be once.
 #[track_caller]
-fn within(text: &str, name: &str, from: &str, to: &str) -> String {
+pub(crate) fn within(text: &str, name: &str, from: &str, to: &str) -> String {
     let old = function(text, name);
     assert_eq!(old.matches(from).count(), 1, "`{from}` in {old}");
     text.replacen(old, &old.replacen(from, to, 1), 1)
 }
 
 /// Lines in `after` and not in `before`, and the other way round; how often each comes counts, where it is does not.
-fn differences(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
+pub(crate) fn differences(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for line in after.lines() {
         *counts.entry(line.trim()).or_default() += 1;
@@ -178,7 +178,7 @@ fn differences(before: &str, after: &str) -> (Vec<String>, Vec<String>) {
 
 /// On every kernel: the change is in the result, word for word, and it is all that is different.
 #[track_caller]
-fn carried(change: impl Fn(&str) -> String) {
+pub(crate) fn carried(change: impl Fn(&str) -> String) {
     for kernel in kernels() {
         let before = kernel.file(FILE);
         let before = before.to_str().expect("UTF-8");
@@ -191,7 +191,7 @@ fn carried(change: impl Fn(&str) -> String) {
 
 /// On every kernel: refused, naming the function, the changed line, and the recipe's.
 #[track_caller]
-fn refused_at(line: &str, words: &[&str], change: impl Fn(&str) -> String) {
+pub(crate) fn refused_at(line: &str, words: &[&str], change: impl Fn(&str) -> String) {
     for kernel in kernels() {
         let changed = Changed::new(kernel, FILE, &change);
         let place = changed.place(line);
@@ -679,7 +679,7 @@ fn a_statement_that_two_parts_claim_is_refused() {
 }
 
 /// A copy of the shipped recipe with one file changed.
-fn recipe_with(
+pub(crate) fn recipe_with(
     sandbox: &Sandbox,
     file: &str,
     change: impl Fn(&str) -> String,

@@ -15,6 +15,7 @@ mod configuration;
 mod diff;
 mod drift;
 mod failure;
+mod forms;
 mod gate;
 mod gate_kernel;
 mod mail;

@@ -381,7 +381,7 @@ const DISJOINT: [&str; 8] = [
 ];
 
 /// The fixture with one patch of these edits.
-fn with_edits(edits: &[&str]) -> Tiny {
+pub(crate) fn with_edits(edits: &[&str]) -> Tiny {
     let tiny = Tiny::new();
     let series = fs::read_to_string(tiny.sandbox.path("patches/tiny/series.toml")).expect("a file");
     let series = series
@@ -433,7 +433,7 @@ fn ids(series: &Series) -> Vec<String> {
 }
 
 /// The file after the last patch.
-fn result(tiny: &Tiny) -> BString {
+pub(crate) fn result(tiny: &Tiny) -> BString {
     tiny.regen()
         .args(["--ref", "refs/heads/series", "--force"])
         .run()

@@ -10,7 +10,7 @@ use super::line_end;
 
 /// What is known at the start of a line.
 #[derive(Default)]
-pub(super) struct Lexer {
+pub(in crate::syntax) struct Lexer {
     in_comment: bool,
     /// How many conditionals are open since the `#if 0` whose lines are left out.
     left_out: usize,
@@ -24,7 +24,7 @@ impl Lexer {
 
     /// Takes in a line, with those that a backslash joins to it; where its code is, without the comments and the blanks behind it. It is
     /// empty where there is none.
-    pub(super) fn line(&mut self, line: &[u8]) -> Range<usize> {
+    pub(in crate::syntax) fn line(&mut self, line: &[u8]) -> Range<usize> {
         let mut start = 0;
         if self.in_comment {
             let Some(close) = line.find("*/") else {
