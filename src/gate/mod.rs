@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Exit;
 
-pub use equality::{Native, Unfit, build_native, harness_directory, harness_files};
+pub use equality::{
+    Complaints, Native, Plan, Replay, Unfit, Unit, build_native, harness_directory, harness_files,
+};
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
 pub use toolchain::compiler_version;

@@ -43,6 +43,13 @@ pub struct BuildDir {
     lock: Lock,
 }
 
+/// A tree of links into a source, in which only some files are real and can change.
+#[derive(Debug)]
+pub struct Overlay {
+    root: PathBuf,
+    paths: BTreeSet<BString>,
+}
+
 /// What the name of a directory that is not whole yet, or not any more, ends in.
 const PARTIAL: &str = "partial";
 
@@ -181,6 +188,34 @@ impl Lab {
         }
         dir.put(base)?;
         Ok(dir)
+    }
+}
+
+impl Overlay {
+    /// A new one at `root` over `source`, in which these files can change; what they are is [`Self::put`].
+    pub fn new(source: &Path, root: &Path, files: &Files) -> Result<Self> {
+        shadow(source, root, files)?;
+        let overlay = Self {
+            root: root.to_owned(),
+            paths: files.keys().cloned().collect(),
+        };
+        overlay.put(files)?;
+        Ok(overlay)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes files be these. Another path than it was made for would be written into the source, through a link.
+    pub fn put(&self, files: &Files) -> Result<()> {
+        for (path, file) in files {
+            anyhow::ensure!(self.paths.contains(path), "`{path}` cannot change here");
+            put(&self.root.join(path.to_path()?), file.as_ref())?;
+        }
+        Ok(())
     }
 }
 
@@ -456,4 +491,45 @@ fn remove_dir(path: &Path) -> Result<()> {
 fn not_written(path: &Path) -> Refusal {
     Refusal::tool(format!("cannot write below `{}`", path.display()))
         .hint("check the permissions and the free space; an exported kernel takes about 2 GB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> Files {
+        let file = |text: &str| repo::File {
+            mode: repo::MODE_FILE,
+            bytes: text.into(),
+        };
+        list.iter()
+            .map(|(path, text)| ((*path).into(), Some(file(text))))
+            .collect()
+    }
+
+    #[test]
+    fn an_overlay_changes_its_own_files_and_never_the_source() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let source = dir.path().join("source");
+        for path in ["a/b", "a/c", "d/e"] {
+            let path = source.join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            fs::write(path, "old").expect("a file");
+        }
+        let old = files(&[("a/b", "old")]);
+        let overlay = Overlay::new(&source, &dir.path().join("over"), &old).expect("an overlay");
+        overlay
+            .put(&files(&[("a/b", "new")]))
+            .expect("it is its own");
+        let read = |path: PathBuf| fs::read_to_string(path).expect("a file");
+        assert_eq!(read(overlay.path().join("a/b")), "new");
+        assert_eq!(read(overlay.path().join("d/e")), "old");
+        // Behind these are links into the source.
+        for path in ["a/c", "d/e", "d/new"] {
+            assert!(overlay.put(&files(&[(path, "new")])).is_err(), "{path}");
+        }
+        assert_eq!(read(source.join("a/b")), "old");
+        assert_eq!(read(source.join("d/e")), "old");
+        assert!(!source.join("d/new").exists());
+    }
 }

@@ -13,6 +13,15 @@ use reroll::repo::{ObjectId, Repo};
 use crate::support::{AUTHOR, Kernel, Ran, Sandbox, Store, kernels, someone};
 use crate::tree::{Files, Step, Tree};
 
+/// The files that the series changes, wherever its functions are.
+pub(crate) const EMITTED: [&str; 5] = [
+    "mm/mm_init.c",
+    "mm/page_alloc.c",
+    "include/asm-generic/Kbuild",
+    "include/asm-generic/struct_page_init.h",
+    "arch/x86/include/asm/struct_page_init.h",
+];
+
 const RESULT: &str = "refs/heads/series";
 
 /// What `regen` said.
@@ -34,6 +43,22 @@ pub(crate) enum Answer {
 pub(crate) fn bases(names: &[String]) -> Vec<&'static Kernel> {
     let wanted = |kernel: &&Kernel| names.is_empty() || names.contains(&kernel.name);
     kernels().iter().filter(wanted).collect()
+}
+
+/// What the base's `Makefile` says that it is: `6.12.94`.
+pub(crate) fn release(kernel: &Kernel) -> String {
+    let makefile = kernel.file("Makefile");
+    let text = makefile.to_str_lossy();
+    let value = |name: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} =")));
+        line.and_then(|line| line.split_once('='))
+            .map_or("", |(_, value)| value.trim())
+    };
+    let [version, patch, sub, extra] =
+        ["VERSION", "PATCHLEVEL", "SUBLEVEL", "EXTRAVERSION"].map(value);
+    format!("{version}.{patch}.{sub}{extra}")
 }
 
 /// A base to be changed.

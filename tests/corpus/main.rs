@@ -4,7 +4,9 @@
 //! result counts for nothing here: what it made is compiled after each patch, run, and compared with the changed base.
 
 mod base;
+mod judge;
 mod kinds;
+mod planted;
 #[path = "../it/support.rs"]
 #[allow(dead_code, reason = "the other tests use more of it")]
 mod support;
@@ -21,13 +23,17 @@ use std::time::Instant;
 use clap::Parser;
 
 use base::Answer;
+use judge::{Bench, Case, Judge, Sentence};
 use kinds::{Expects, Kind};
 use support::Kernel;
 use table::{Found, Table, Verdict};
-use tree::Step;
+use tree::{Files, Step};
 
 /// The bases of the part that runs in CI.
 const FIXED: [&str; 3] = ["6.1", "6.12", "7.3"];
+
+/// One in so many of the harmless kinds is judged in CI.
+const JUDGED: usize = 3;
 
 /// How many needless refusals the fixed part may have.
 const NEEDLESS: usize = 12;
@@ -57,6 +63,12 @@ struct Args {
     /// Print the changes that a kind makes, as the files that it leaves, into DIR
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
+    /// Plant faults in the recipe, and see that the judge calls each of them wrong
+    #[arg(long)]
+    planted: bool,
+    /// Write the table to FILE, too
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
     /// How many runs at once
     #[arg(long, short, default_value_t = 2)]
     jobs: usize,
@@ -76,6 +88,8 @@ struct Job {
     kind: Kind,
     kernel: &'static Kernel,
     steps: Vec<Step>,
+    /// Whether what is carried is compiled and run.
+    judged: bool,
 }
 
 fn main() -> ExitCode {
@@ -84,6 +98,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tree::self_test();
+    reroll::exec::catch_signals().expect("signals");
     let chosen = !args.kinds.is_empty() || !args.bases.is_empty();
     let bases = base::bases(&names_of_bases(&args));
     let kinds = chosen_kinds(&args);
@@ -95,6 +110,14 @@ fn main() -> ExitCode {
         } else {
             ExitCode::SUCCESS
         };
+    }
+    let planted = !args.no_native && !args.list && (args.planted || !chosen);
+    if planted && let Err(missed) = planted::check() {
+        say(&missed);
+        return ExitCode::FAILURE;
+    }
+    if args.planted {
+        return ExitCode::SUCCESS;
     }
     let (mut jobs, nowhere) = jobs(&kinds, &bases);
     if args.list {
@@ -108,9 +131,13 @@ fn main() -> ExitCode {
     if !args.all && !chosen {
         jobs = fixed(jobs);
     }
+    let benches = prepare(&args, &jobs).unwrap_or_else(|error| panic!("{error:#}"));
     let since = Instant::now();
-    let table = run(&args, jobs);
+    let table = run(&args, &benches, jobs);
     report(&table, since);
+    if let Some(file) = &args.write {
+        std::fs::write(file, page(&table, &bases)).expect("the page");
+    }
     let whole = args.all || !chosen;
     let nowhere = if whole { nowhere } else { Vec::new() };
     for kind in &nowhere {
@@ -164,13 +191,15 @@ fn jobs(kinds: &[Kind], bases: &[&'static Kernel]) -> (Vec<Job>, Vec<&'static st
                 kind: kind.clone(),
                 kernel,
                 steps,
+                judged: true,
             });
         }
     }
     (jobs, nowhere.into_iter().collect())
 }
 
-/// The part that CI runs: each kind once, on the bases by turns.
+/// The part that CI runs: each kind once, on the bases by turns. What is carried is judged where it should have been refused, and for
+/// one in so many of the others.
 fn fixed(jobs: Vec<Job>) -> Vec<Job> {
     let mut kinds: Vec<Vec<Job>> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -181,7 +210,11 @@ fn fixed(jobs: Vec<Job>) -> Vec<Job> {
         });
         kinds[place].push(job);
     }
-    let pick = |(turn, mut jobs): (usize, Vec<Job>)| jobs.swap_remove(turn % jobs.len());
+    let pick = |(turn, mut jobs): (usize, Vec<Job>)| {
+        let job = jobs.swap_remove(turn % jobs.len());
+        let judged = turn.is_multiple_of(JUDGED) || job.kind.expects == Expects::Refused;
+        Job { judged, ..job }
+    };
     kinds.into_iter().enumerate().map(pick).collect()
 }
 
@@ -222,13 +255,57 @@ fn dump(dir: &std::path::Path, jobs: &[Job]) {
     }
 }
 
-fn run(args: &Args, jobs: Vec<Job>) -> Table {
+/// What every job needs of its base, made once; nothing where nothing is judged.
+type Benches = BTreeMap<String, Bench>;
+
+fn prepare(args: &Args, jobs: &[Job]) -> anyhow::Result<Benches> {
+    let mut benches = Benches::new();
+    if args.no_native {
+        return Ok(benches);
+    }
+    for job in jobs {
+        if benches.contains_key(&job.kernel.name) {
+            continue;
+        }
+        let mine = jobs.iter().filter(|it| it.kernel.name == job.kernel.name);
+        let drifted = mine.flat_map(|it| it.steps.iter().flat_map(|step| step.files.keys()));
+        let paths = drifted
+            .cloned()
+            .chain(base::EMITTED.map(str::to_owned))
+            .collect();
+        let since = Instant::now();
+        let bench = Bench::prepare(job.kernel, &paths)?;
+        if since.elapsed().as_secs() > 2 {
+            say(&format!(
+                "prepared {} in {} s",
+                job.kernel.name,
+                since.elapsed().as_secs()
+            ));
+        }
+        benches.insert(job.kernel.name.clone(), bench);
+    }
+    Ok(benches)
+}
+
+fn run(args: &Args, benches: &Benches, jobs: Vec<Job>) -> Table {
     let total = jobs.len();
     let queue = Mutex::new(VecDeque::from(jobs));
     let found = Mutex::new(Vec::new());
     let worker = || {
+        let mut judges: BTreeMap<&str, Judge<'_>> = BTreeMap::new();
         while let Some(job) = { queue.lock().expect("the queue").pop_front() } {
-            let one = judge(&job);
+            let name = job.kernel.name.as_str();
+            let judge = benches.get(name).map(|bench| {
+                let judge = judges.remove(name);
+                judge.unwrap_or_else(|| Judge::new(bench).expect("a source tree"))
+            });
+            let one = find_out(&job, judge.as_ref());
+            if reroll::exec::check_interrupted().is_err() {
+                return;
+            }
+            if let Some(judge) = judge {
+                judges.insert(&job.kernel.name, judge);
+            }
             let mut found = found.lock().expect("the list");
             progress(args, &one, found.len() + 1, total);
             found.push(one);
@@ -240,14 +317,49 @@ fn run(args: &Args, jobs: Vec<Job>) -> Table {
         }
     });
     let mut found = found.into_inner().expect("the list");
-    found.sort_by(|a, b| (a.group, a.kind, &a.base).cmp(&(b.group, b.kind, &b.base)));
+    found.sort_by(|a: &Found, b: &Found| {
+        (a.group, a.kind, &a.base).cmp(&(b.group, b.kind, &b.base))
+    });
     Table { found }
 }
 
-/// Asks the tool, and judges what it says.
-fn judge(job: &Job) -> Found {
+/// Asks the tool, and has judged what it says.
+fn find_out(job: &Job, judge: Option<&Judge<'_>>) -> Found {
+    let since = Instant::now();
     let answer = base::regen(job.kernel, &job.steps, None);
-    let kind = &job.kind;
+    let (mut verdict, mut why, patches) = weigh(&job.kind, answer);
+    if let Some(judge) = judge.filter(|_| job.judged) {
+        let drift = job
+            .steps
+            .last()
+            .map(|step| step.files.clone())
+            .unwrap_or_default();
+        let case = Case {
+            kind: &job.kind,
+            drift: &drift,
+            patches: &patches,
+        };
+        match judge.judge(&case) {
+            Ok(Sentence::Right) if verdict == Verdict::Carried => verdict = Verdict::Right,
+            Ok(Sentence::Right) => {}
+            Ok(Sentence::Wrong(what)) => (verdict, why) = (Verdict::Wrong, what),
+            Ok(Sentence::Mistake(what)) => (verdict, why) = (Verdict::Mistake, what),
+            Err(error) => (verdict, why) = (Verdict::Mistake, format!("{error:#}")),
+        }
+    }
+    Found {
+        kind: job.kind.name,
+        group: job.kind.group,
+        expects: job.kind.expects,
+        base: job.kernel.name.clone(),
+        verdict,
+        why,
+        seconds: since.elapsed().as_secs_f64(),
+    }
+}
+
+/// What an answer is worth before anything is compiled, and what there is to compile.
+fn weigh(kind: &Kind, answer: Answer) -> (Verdict, String, Vec<(String, Files)>) {
     let (verdict, why) = match answer {
         Answer::Broken(why) => (Verdict::Broken, why),
         Answer::Applied(why) if !kind.applied => (Verdict::Wrong, why),
@@ -258,23 +370,16 @@ fn judge(job: &Job) -> Found {
         Answer::Refused(why) => (Verdict::RefusedRightly, why),
         Answer::Unproven(why) if kind.unproven => (Verdict::Unproven, why),
         Answer::Unproven(why) => (Verdict::UnprovenNeedlessly, why),
-        Answer::Carried(_) => (Verdict::Carried, String::new()),
+        Answer::Carried(patches) => return (Verdict::Carried, String::new(), patches),
     };
-    Found {
-        kind: kind.name,
-        group: kind.group,
-        expects: kind.expects,
-        base: job.kernel.name.clone(),
-        verdict,
-        why,
-    }
+    (verdict, why, Vec::new())
 }
 
 fn progress(args: &Args, one: &Found, done: usize, total: usize) {
     if args.verbose {
         say(&format!(
-            "{:<6} {:<48} {:?}: {}",
-            one.base, one.kind, one.verdict, one.why
+            "{:<6} {:<48} {:.1} s {:?}: {}",
+            one.base, one.kind, one.seconds, one.verdict, one.why
         ));
     } else if std::io::stderr().is_terminal() {
         let _ = write!(std::io::stderr(), "\r{done} of {total} ");
@@ -294,6 +399,25 @@ fn report(table: &Table, since: Instant) {
         table.found.len(),
         since.elapsed().as_secs()
     ));
+}
+
+/// The page for `docs/`.
+fn page(table: &Table, bases: &[&Kernel]) -> String {
+    let kinds: BTreeSet<_> = table.found.iter().map(|it| it.kind).collect();
+    let names: Vec<_> = bases.iter().map(|kernel| base::release(kernel)).collect();
+    let mut text = format!(
+        "# Drift\n\nWhat the series makes of kernels that were changed by a program: {} kinds of change on Linux {}, {} runs.\n\n\
+         Every result is compiled after each patch, run, and compared with the memory that the changed kernel itself writes; what the tool \
+         believes of it counts for nothing. A warning that the changed kernel does not have is wrong, too, and so is \"already applied\" where \
+         it is not true.\n\n    cargo test --test corpus -- --all --write docs/drift.md\n\nmakes this page; `cargo test --test corpus` runs \
+         the part that CI runs, and `-- --help` says more. The kinds are in `tests/corpus/kinds/`.\n\n",
+        kinds.len(),
+        names.join(", "),
+        table.found.len()
+    );
+    text.push_str(&table.markdown());
+    text.push_str(&table.list());
+    text
 }
 
 fn verdict(args: &Args, table: &Table, everywhere: bool) -> ExitCode {

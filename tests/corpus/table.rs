@@ -19,7 +19,7 @@ pub(crate) enum Verdict {
     Wrong,
     /// An exit code that says neither done nor refused.
     Broken,
-    /// Carried, and nobody has looked: `--no-native`.
+    /// Carried, and nobody has looked.
     Carried,
     /// The kind itself is mistaken: the changed base does not compile, or is not the same twice.
     Mistake,
@@ -64,6 +64,7 @@ pub(crate) struct Found {
     pub(crate) verdict: Verdict,
     /// The first line of a message, or what differs.
     pub(crate) why: String,
+    pub(crate) seconds: f64,
 }
 
 /// Everything that was found.

@@ -523,7 +523,7 @@ fn imported() -> Vec<Kernel> {
 }
 
 /// Where the imported kernels are: as reroll itself finds it, unless `REROLL_TEST_CACHE` says otherwise.
-fn test_cache() -> Option<PathBuf> {
+pub(crate) fn test_cache() -> Option<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())

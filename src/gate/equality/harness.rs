@@ -13,7 +13,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::Refusal;
-use crate::exec::Task;
+use crate::exec::{Output, Task};
 use crate::gate::cache::hex;
 use crate::gate::kbuild::{Bench, Step, Trouble, flat, step};
 use crate::gate::settings::{Configuration, Equality};
@@ -167,31 +167,61 @@ impl Harness {
         variants: &[Variant],
         work: &Path,
     ) -> Result<Result<PathBuf, Trouble>> {
-        let log = bench.context.log(&format!(
+        let objects = bench.dir.objects();
+        let log = format!(
             "{}-{}",
             configuration.name,
             flat(&work.display().to_string())
-        ));
-        let linker = Linker {
-            harness: self,
-            bench,
+        );
+        let site = Site {
             configuration,
             spec,
+            command: &command(&objects, &spec.object)?,
+            objects: &objects,
+            kept: &bench.dir.kept(0),
+            log: &bench.context.log(&log),
+            run: &|task| bench.dir.run_with_output(task),
+        };
+        self.link_at(&site, variants, work)
+    }
+
+    /// The same for a build that is somewhere else.
+    pub(super) fn link_at(
+        &self,
+        site: &Site<'_>,
+        variants: &[Variant],
+        work: &Path,
+    ) -> Step<PathBuf> {
+        let linker = Linker {
+            harness: self,
+            site,
             work,
-            log,
         };
         linker.link(variants)
     }
 }
 
+/// The build whose objects are linked to a program.
+pub(super) struct Site<'a> {
+    pub(super) configuration: &'a Configuration,
+    pub(super) spec: &'a Equality,
+    /// The command that compiled the object under test: see [`command`].
+    pub(super) command: &'a [String],
+    /// Kbuild's `O=` directory.
+    pub(super) objects: &'a Path,
+    /// Where the objects are that helpers come from.
+    pub(super) kept: &'a Path,
+    /// What a tool said that failed.
+    pub(super) log: &'a Path,
+    /// Runs a tool.
+    pub(super) run: &'a dyn Fn(Task) -> Result<Output>,
+}
+
 /// One program in the making.
 struct Linker<'a> {
     harness: &'a Harness,
-    bench: &'a Bench<'a, 'a>,
-    configuration: &'a Configuration,
-    spec: &'a Equality,
+    site: &'a Site<'a>,
     work: &'a Path,
-    log: PathBuf,
 }
 
 impl Linker<'_> {
@@ -213,44 +243,33 @@ impl Linker<'_> {
         let stubs = self.work.join("sanitizer.S");
         write(
             &stubs,
-            &sanitizer_text(&self.configuration.arch, &undefined),
+            &sanitizer_text(&self.site.configuration.arch, &undefined),
         )?;
         self.link_all(&objects, &[table, stubs], &undefined)
     }
 
     /// Runs a step in the `O=` directory.
     fn run(&self, task: Task, what: &str) -> Step<Vec<u8>> {
-        let output = self
-            .bench
-            .dir
-            .run_with_output(task.home().dir(&self.bench.dir.objects()))?;
+        let output = (self.site.run)(task.home().dir(self.site.objects))?;
         let text = [&output.stdout[..], &output.stderr].concat();
         if output.exit.success() {
             return Ok(Ok(output.stdout));
         }
-        fs::write(&self.log, &text).context("cannot write a log")?;
+        fs::write(self.site.log, &text).context("cannot write a log")?;
         let lines = warnings::errors(&text, "");
         Ok(Err(Trouble {
             reason: what.to_owned(),
             lines,
-            log: self.log.clone(),
+            log: self.site.log.to_owned(),
         }))
     }
 
     /// Compiles a file of the kernel half with the command that kbuild saved for the object under test.
     fn compile_kernel_half(&self, name: &str) -> Step<PathBuf> {
-        let object = self.work.join(name).with_extension("o");
-        let saved = self
-            .bench
-            .dir
-            .objects()
-            .join(saved_command(&self.spec.object));
-        let text = fs::read_to_string(&saved)
-            .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
-        let words = words(&text)
-            .with_context(|| format!("cannot read the command in `{}`", saved.display()))?;
-        let task = Task::new(&words[0])
-            .args(&words[1..])
+        let object = self.work.join(flat(name)).with_extension("o");
+        let command = self.site.command;
+        let task = Task::new(&command[0])
+            .args(&command[1..])
             .arg(format!("-I{}", self.harness.dir.display()))
             .args(&self.harness.manifest.kernel_flags)
             .arg("-o")
@@ -267,7 +286,7 @@ impl Linker<'_> {
     fn variant(&self, name: &str, object: &Path) -> Step<PathBuf> {
         let copy = self.work.join(format!("variant-{name}.o"));
         fs::copy(object, &copy).with_context(|| format!("cannot copy `{}`", object.display()))?;
-        let objtool = self.bench.dir.objects().join("tools/objtool/objtool");
+        let objtool = self.site.objects.join("tools/objtool/objtool");
         if objtool.is_file() {
             // As the compiler wrote it, a static key that is off is a taken jump.
             step!(self.run(
@@ -275,13 +294,13 @@ impl Linker<'_> {
                 "objtool does not take the object"
             ));
         }
-        let entry = &self.spec.entry;
+        let entry = &self.site.spec.entry;
         // One after the other: GNU's objcopy keeps symbols by their new names, LLVM's by the old ones.
         for flag in [
             format!("--redefine-sym={entry}=init_{name}"),
             format!("--keep-global-symbol=init_{name}"),
         ] {
-            let task = Task::new(self.configuration.binutil("objcopy"))
+            let task = Task::new(self.site.configuration.binutil("objcopy"))
                 .arg(flag)
                 .arg(&copy);
             step!(self.run(task, "objcopy does not take the object"));
@@ -292,7 +311,7 @@ impl Linker<'_> {
             return Ok(Err(Trouble {
                 reason,
                 lines: Vec::new(),
-                log: self.log.clone(),
+                log: self.site.log.to_owned(),
             }));
         }
         Ok(Ok(copy))
@@ -300,7 +319,7 @@ impl Linker<'_> {
 
     /// The names that `nm` lists.
     fn symbols(&self, objects: &[PathBuf], which: &[&str]) -> Step<Vec<String>> {
-        let task = Task::new(self.configuration.binutil("nm"))
+        let task = Task::new(self.site.configuration.binutil("nm"))
             .args(which)
             .args(objects);
         let text = step!(self.run(task, "nm does not take the object"));
@@ -325,8 +344,8 @@ impl Linker<'_> {
             .iter()
             .filter(|helper| undefined.contains(helper));
         for helper in needed {
-            for object in &self.spec.with {
-                let object = self.bench.dir.kept(0).join(flat(object));
+            for object in &self.site.spec.with {
+                let object = self.site.kept.join(flat(object));
                 if !object.is_file()
                     || !step!(
                         self.symbols(std::slice::from_ref(&object), &["-g", "--defined-only"])
@@ -336,7 +355,7 @@ impl Linker<'_> {
                     continue;
                 }
                 let copy = self.work.join(format!("helper-{helper}.o"));
-                let task = Task::new(self.configuration.binutil("objcopy"));
+                let task = Task::new(self.site.configuration.binutil("objcopy"));
                 let task = task
                     .arg(format!("--keep-global-symbol={helper}"))
                     .arg(&object)
@@ -356,13 +375,13 @@ impl Linker<'_> {
         undefined: &[String],
     ) -> Step<PathBuf> {
         let manifest = &self.harness.manifest;
-        let arch = &self.configuration.arch;
+        let arch = &self.site.configuration.arch;
         let Some(of_arch) = manifest.arch.get(arch) else {
             let reason = format!("the harness has nothing for `{arch}`");
             return Ok(Err(Trouble {
                 reason,
                 lines: Vec::new(),
-                log: self.log.clone(),
+                log: self.site.log.to_owned(),
             }));
         };
         let program = self.work.join("program");
@@ -376,7 +395,7 @@ impl Linker<'_> {
             .iter()
             .map(|(name, symbol)| format!("-D{name}={}", u8::from(!undefined.contains(symbol))));
         // What is not stubbed is address 0: reaching it crashes instead of passing.
-        let task = Task::new(self.configuration.host_cc())
+        let task = Task::new(self.site.configuration.host_cc())
             .args(&manifest.user_flags)
             .args([
                 "-static",
@@ -397,14 +416,22 @@ impl Linker<'_> {
     }
 }
 
+/// The command that kbuild has saved for an object of the `O=` directory `objects`, without source and output.
+pub(super) fn command(objects: &Path, object: &str) -> Result<Vec<String>> {
+    let saved = objects.join(saved_command(object));
+    let text = fs::read_to_string(&saved)
+        .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
+    words(&text).with_context(|| format!("cannot read the command in `{}`", saved.display()))
+}
+
 /// Where kbuild keeps the command that made an object.
-pub(super) fn saved_command(object: &str) -> PathBuf {
+fn saved_command(object: &str) -> PathBuf {
     let path = Path::new(object);
     path.with_file_name(format!(".{}.cmd", flat(object)))
 }
 
 /// The compiler's command without source, output and dependency file, from the first line of a `.cmd` file.
-pub(super) fn words(text: &str) -> Option<Vec<String>> {
+fn words(text: &str) -> Option<Vec<String>> {
     let line = text.lines().next()?;
     // The variable was called `cmd_...` up to 6.1, `savedcmd_...` since.
     let (_, command) = line.split_once(" := ")?;

@@ -4,6 +4,7 @@
 
 mod harness;
 mod native;
+mod replay;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,6 +26,7 @@ use harness::{Harness, Variant};
 
 pub use harness::{digest as harness_files, directory as harness_directory};
 pub use native::{Native, Unfit, build as build_native};
+pub use replay::{Complaints, Plan, Replay, Unit};
 
 /// Longer than a run takes under an emulator.
 const TIMEOUT: Duration = Duration::from_mins(30);

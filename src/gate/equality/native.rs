@@ -3,10 +3,9 @@
 //! Hides how they are built and compared: who gets the program knows that all of it writes the same.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bstr::ByteSlice;
 
 use super::harness::{self, Harness, Variant};
@@ -105,7 +104,7 @@ pub fn build(
     step!(builder.faults());
     let program = step!(builder.program());
     let comparisons = step!(builder.compare(&program));
-    let command = builder.command()?;
+    let command = harness::command(&bench.dir.objects(), &spec(&bench)?.object)?;
     let arguments = builder.harness.manifest.bench.clone();
     Ok(Ok(Native {
         compiler: Tool::new(&configuration.cc(), "").version()?,
@@ -132,7 +131,7 @@ impl Native {
 }
 
 impl Unfit {
-    fn plain(reason: impl Into<String>) -> Self {
+    pub(super) fn plain(reason: impl Into<String>) -> Self {
         Self {
             patch: None,
             reason: reason.into(),
@@ -141,12 +140,12 @@ impl Unfit {
         }
     }
 
-    fn lines(mut self, lines: Vec<String>) -> Self {
+    pub(super) fn lines(mut self, lines: Vec<String>) -> Self {
         self.lines = lines;
         self
     }
 
-    fn of(trouble: Trouble, what: &str, patch: Option<usize>) -> Self {
+    pub(super) fn of(trouble: Trouble, what: &str, patch: Option<usize>) -> Self {
         Self {
             patch,
             reason: format!("{what}: {}", trouble.reason),
@@ -341,18 +340,5 @@ impl Builder<'_, '_> {
         self.bench
             .context
             .log(&format!("{}-bench-{name}", self.configuration.name))
-    }
-
-    /// The command that kbuild has saved.
-    fn command(&self) -> Result<Vec<String>> {
-        let saved = self
-            .bench
-            .dir
-            .objects()
-            .join(harness::saved_command(&spec(self.bench)?.object));
-        let text = fs::read_to_string(&saved)
-            .with_context(|| format!("kbuild left no `{}`", saved.display()))?;
-        harness::words(&text)
-            .with_context(|| format!("cannot read the command in `{}`", saved.display()))
     }
 }

@@ -1,7 +1,7 @@
 //! Drift in what the copied state comes from: the functions that the page function calls, macros in them, and structures.
 
 use super::{INTERNAL, Kind, SINGLE, carried, declare_note, in_single, refused};
-use crate::tree::{COMPOUND, Tree};
+use crate::tree::{COMPOUND, PAGE, Tree};
 
 const TAIL: &str = "prep_compound_tail";
 const HEAD: &str = "prep_compound_head";
@@ -163,20 +163,11 @@ fn below_single() -> Vec<Kind> {
             )
         }),
         refused("macro-around-single", |t| {
-            t.append_header(
-                INTERNAL,
-                "#define __init_single_page(page, pfn, zone, nid) \\\n\
-                 \tdo { __init_single_page(page, pfn, zone, nid); (page)->private = (pfn); } while (0)\n",
-            )?;
-            // The definition itself must not be taken for a use.
-            let path = t.file_of(SINGLE)?;
-            t.before(SINGLE, "#undef __init_single_page\n")?;
-            t.after(
-                SINGLE,
+            t.before(
+                PAGE,
                 "#define __init_single_page(page, pfn, zone, nid) \\\n\
                  \tdo { (__init_single_page)(page, pfn, zone, nid); (page)->private = (pfn); } while (0)\n",
-            )?;
-            t.text(&path).map(drop)
+            )
         }),
         refused("zeroing-leaves-a-word", |t| {
             t.within("__mm_zero_struct_page", "\t\t_pp[7] = 0;\n", "")
@@ -200,7 +191,7 @@ fn below_single() -> Vec<Kind> {
             t.edit_function("vmem_altmap_offset", |text| {
                 let at = text.find("return ")?;
                 Some(format!(
-                    "{}unsigned long corpus = 0;\n\n\t\treturn corpus + {}",
+                    "{}return 0 + {}",
                     &text[..at],
                     &text[at + "return ".len()..]
                 ))
