@@ -114,6 +114,12 @@ impl Cache {
         }
     }
 
+    /// Where it is kept which files were written for the user.
+    #[must_use]
+    pub(crate) fn written_path(&self) -> PathBuf {
+        self.dir.join("written")
+    }
+
     /// Reads the machine's apt set-up as if `APT_CONFIG` named this file.
     #[must_use]
     pub fn with_apt_config(mut self, config: &Path) -> Self {

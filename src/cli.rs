@@ -15,12 +15,14 @@ mod regen;
 mod report;
 mod select;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::Exit;
+use crate::outgoing::{Output, Sort};
+use crate::temporary;
 use crate::ui::{Color, Ui};
 
 const AFTER_HELP: &str = "\
@@ -79,10 +81,13 @@ enum Command {
     },
     /// Write the man pages to a directory
     Man {
-        /// The directory, which must exist
+        /// The directory
         // Not `directory`: clap would take it for `-C`, which is global.
         #[arg(value_name = "DIRECTORY")]
         pages: PathBuf,
+        /// Overwrite a file though somebody else wrote it
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -116,7 +121,7 @@ impl Cli {
             Command::Bot(args) => bot::run(&args, ui),
             Command::Report(args) => report::run(&args, ui),
             Command::Completions { shell } => completions(shell, ui),
-            Command::Man { pages } => man(&pages),
+            Command::Man { pages, force } => man(&pages, force),
         }
     }
 }
@@ -128,14 +133,22 @@ fn completions(shell: clap_complete::Shell, ui: Ui) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn man(directory: &std::path::Path) -> Result<Exit> {
-    clap_mangen::generate_to(Cli::command(), directory).with_context(|| {
-        crate::error::Refusal::usage(format!(
-            "cannot write man pages to `{}`",
-            directory.display()
-        ))
-        .hint("name a directory that is there and can be written to")
-    })?;
+fn man(directory: &Path, force: bool) -> Result<Exit> {
+    let made = temporary::directory()?;
+    let pages = clap_mangen::generate_to(Cli::command(), made.path())
+        .and_then(|()| std::fs::read_dir(made.path()))
+        .with_context(|| temporary::not_written(made.path()))?;
+    for page in pages {
+        let page = page.with_context(|| temporary::not_written(made.path()))?;
+        let bytes =
+            std::fs::read(page.path()).with_context(|| temporary::not_written(made.path()))?;
+        let output = Output {
+            path: &directory.join(page.file_name()),
+            sort: Sort::Manual,
+            force,
+        };
+        output.write(&bytes)?;
+    }
     Ok(Exit::Done)
 }
 

@@ -3,7 +3,7 @@
 //! Hides what a result depends on: the code that the series makes, the base's whole source, the compiler and its options.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::{BASE, Figure, LARGEST_ORDER, LIMIT, Load, Machine, letter};
 use crate::error::Refusal;
 use crate::gate::compiler_version;
 use crate::gate::settings::{Configuration, Settings};
-use crate::lab::write_whole;
+use crate::outgoing::{Output, Sort};
 use crate::recipe::Recipe;
 use crate::repo::Base;
 
@@ -178,9 +178,9 @@ impl Performance {
     }
 
     /// Stores it beside the series; says where. A series of this binary has no such place (exit 2).
-    pub fn store(&self, recipe: &Recipe) -> Result<PathBuf> {
+    pub fn store(&self, recipe: &Recipe, force: bool) -> Result<PathBuf> {
         let file = place(recipe)?;
-        write_whole(&file, &self.json()?)?;
+        output(&file, force).write(&self.json()?)?;
         Ok(file)
     }
 
@@ -287,6 +287,16 @@ pub fn place(recipe: &Recipe) -> Result<PathBuf> {
     ))
     .hint("name a directory that holds a `series.toml` with `--series`")
     .into())
+}
+
+/// The file of a record.
+#[must_use]
+pub fn output(path: &Path, force: bool) -> Output<'_> {
+    Output {
+        path,
+        sort: Sort::Performance,
+        force,
+    }
 }
 
 /// A digest of everything that a configuration says about how objects are made.

@@ -16,7 +16,8 @@ use crate::bench::{
 use crate::error::{Exit, Refusal};
 use crate::gate::settings::{Configuration, Settings};
 use crate::gate::{Native, Subject, Unfit, build_native, harness_directory};
-use crate::lab::{Lab, write_whole};
+use crate::lab::Lab;
+use crate::outgoing::{Output, Sort};
 use crate::recipe::Recipe;
 use crate::repo::{Repo, Signature};
 use crate::series::{Options, Regenerated, Series, regenerate};
@@ -75,6 +76,9 @@ pub(super) struct Args {
     /// Store the result beside the series, for its letters: `performance.json`
     #[arg(long)]
     record: bool,
+    /// Overwrite a file though somebody else wrote it
+    #[arg(long)]
+    force: bool,
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
@@ -83,8 +87,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let configuration = configuration(&settings, args.configuration.as_deref())?;
     let plan = args.plan().settings()?;
     if args.record {
-        record::place(&recipe)?;
+        record::output(&record::place(&recipe)?, args.force).check()?;
     }
+    args.picture().map_or(Ok(()), |it| it.check())?;
     let (mut repo, base) = args.base.open(ui)?;
     repo.keep_in_memory()?;
     let series = match regenerate(&repo, &base, &recipe, &anybody(&recipe, base.time))? {
@@ -114,7 +119,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         return Ok(Exit::Interrupted);
     }
     if args.record {
-        let file = performance.store(&recipe)?;
+        let file = performance.store(&recipe, args.force)?;
         ui.status(&format!("recorded in {}", file.display()));
         if let Some(reason) = letter::unfit(&performance) {
             ui.warning(&format!("the letters will not show it: {reason}"));
@@ -291,19 +296,28 @@ impl Args {
         }
     }
 
+    /// The file of the picture, if one is wanted.
+    fn picture(&self) -> Option<Output<'_>> {
+        Some(Output {
+            path: self.svg.as_deref()?,
+            sort: Sort::Picture,
+            force: self.force,
+        })
+    }
+
     fn print(&self, performance: &Performance, ui: Ui) -> Result<()> {
         if self.json {
             ui.data(performance.lines()?.as_bytes())?;
         } else {
             ui.text(&table::text(performance))?;
         }
-        let Some(file) = &self.svg else {
+        let Some(output) = self.picture() else {
             return Ok(());
         };
         match plot::svg(performance) {
             Some(svg) => {
-                write_whole(file, svg.as_bytes())?;
-                ui.status(&format!("drew {}", file.display()));
+                output.write(svg.as_bytes())?;
+                ui.status(&format!("drew {}", output.path.display()));
             }
             None => ui.warning(
                 "nothing to draw: the picture is of memory that was touched, and one thread",

@@ -12,7 +12,7 @@ use crate::bot::record::{Record, Verdict};
 use crate::bot::state::Branch;
 use crate::bot::{Bot, wait};
 use crate::error::{Exit, exit_of};
-use crate::lab::write_whole;
+use crate::outgoing::{Output, Sort};
 use crate::report::Report;
 use crate::ui::{Ui, shown_text};
 
@@ -79,6 +79,9 @@ enum Command {
         /// The file
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
+        /// Overwrite FILE though somebody else wrote it
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -117,11 +120,22 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             ui.data(&plan::matrix(fit, *format, &name)?)?;
             Ok(Exit::Done)
         }
-        Command::Cell { config, id, output } => {
+        Command::Cell {
+            config,
+            id,
+            output,
+            force,
+        } => {
+            let output = Output {
+                path: output,
+                sort: Sort::Cell,
+                force: *force,
+            };
+            output.check()?;
             let found = config.bot()?.run_cell(id, ui)?;
             let mut bytes = serde_json::to_vec_pretty(&found).context("a cell is always JSON")?;
             bytes.push(b'\n');
-            write_whole(output, &bytes)?;
+            output.write(&bytes)?;
             Ok(Exit::Done)
         }
     }

@@ -11,7 +11,7 @@ use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::facts::Found;
 use crate::mail::{self, Mail};
-use crate::outgoing::{self, Written};
+use crate::outgoing::{self, Output, Sort, Written};
 use crate::recipe::Recipe;
 use crate::repo::{ObjectId, Repo};
 use crate::series::{Regenerated, Series, Taken, regenerate_left};
@@ -169,7 +169,12 @@ impl Args {
             if file.as_os_str() == "-" {
                 ui.data(&mbox)?;
             } else {
-                write_file(file, &mbox)?;
+                let output = Output {
+                    path: file,
+                    sort: Sort::Mails,
+                    force: self.force,
+                };
+                output.write(&mbox)?;
             }
             return Ok(None);
         }
@@ -192,22 +197,6 @@ impl Args {
         ));
         Ok(Some(directory))
     }
-}
-
-fn write_file(file: &Path, bytes: &[u8]) -> Result<()> {
-    let parent = file
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(parent).and_then(|mut temp| {
-        std::io::Write::write_all(&mut temp, bytes)?;
-        temp.persist(file).map(drop).map_err(|error| error.error)
-    });
-    written.map_err(|error| {
-        Refusal::usage(format!("cannot write `{}`: {error}", file.display()))
-            .hint("name another file with `--mbox`")
-            .into()
-    })
 }
 
 /// Where the commits are to be left, and what the ref was when the run began.

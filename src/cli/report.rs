@@ -9,7 +9,7 @@ use super::bot::ConfigArgs;
 use crate::bench::record::Performance;
 use crate::bot::{Bot, found_in};
 use crate::error::{Exit, Refusal};
-use crate::lab::write_whole;
+use crate::outgoing::{Output, Sort};
 use crate::report::Report;
 use crate::ui::{Ui, shown_text};
 
@@ -38,6 +38,9 @@ pub(super) struct Args {
     /// Write a Markdown summary to FILE
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Overwrite a FILE though somebody else wrote it
+    #[arg(long)]
+    force: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -61,17 +64,21 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let bot = args.config.bot()?;
     let report = Report::of(bot.status()?).with_performance(performance(&bot, &args.performance)?);
     let mut written = false;
-    let mut write = |file: &Option<PathBuf>, bytes: &dyn Fn() -> Result<Vec<u8>>| -> Result<()> {
-        if let Some(file) = file {
-            in_directory(file)?;
-            write_whole(file, &bytes()?)?;
-            written = true;
-        }
-        Ok(())
+    let mut write = |file: &Option<PathBuf>, sort: Sort, bytes: &dyn Fn() -> Result<Vec<u8>>| {
+        let Some(path) = file else { return Ok(()) };
+        let force = args.force;
+        written = true;
+        in_directory(path)?;
+        Output { path, sort, force }.write(&bytes()?).map(drop)
     };
-    write(&args.output, &|| Ok(report.html()?.into_bytes()))?;
-    write(&args.junit, &|| report.junit())?;
-    write(&args.markdown, &|| Ok(report.markdown().into_bytes()))?;
+    let markdown = || format!("{}\n{}", Sort::WRITTEN, report.markdown());
+    write(&args.output, Sort::Page, &|| {
+        Ok(report.html()?.into_bytes())
+    })?;
+    write(&args.junit, Sort::JUnit, &|| report.junit())?;
+    write(&args.markdown, Sort::Markdown, &|| {
+        Ok(markdown().into_bytes())
+    })?;
     if args.json {
         ui.data(&report.json()?)?;
     } else if !written {
@@ -96,7 +103,7 @@ fn performance(bot: &Bot, files: &[PathBuf]) -> Result<Vec<Performance>> {
     beside.chain(files.iter().map(read)).collect()
 }
 
-/// Makes the directory that a file is to be in.
+/// Makes the directory that a file is to be in: a place for pages is often new.
 fn in_directory(file: &Path) -> Result<()> {
     let parent = file
         .parent()
@@ -104,7 +111,7 @@ fn in_directory(file: &Path) -> Result<()> {
     parent
         .map_or(Ok(()), std::fs::create_dir_all)
         .with_context(|| {
-            Refusal::usage(format!("cannot write `{}`", file.display()))
+            Refusal::tool(format!("cannot write `{}`", file.display()))
                 .hint("name a file in a directory that can be written to")
         })
 }

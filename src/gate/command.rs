@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 
 use super::run::CachePolicy;
 use super::{Event, Name, Options, Report, Subject, check};
-use crate::lab::{Lab, write_whole};
+use crate::lab::Lab;
+use crate::outgoing::{Output, Sort};
 use crate::ui::Ui;
 
 /// Options of `reroll check` that say what is run and how it is reported.
@@ -38,6 +39,9 @@ pub struct GateArgs {
     /// Write the outcomes to FILE as `JUnit` XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Overwrite FILE though somebody else wrote it
+    #[arg(long)]
+    force: bool,
 }
 
 impl GateArgs {
@@ -59,14 +63,21 @@ impl GateArgs {
 
 /// Runs the gates on `subject` and prints what they found.
 pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Report> {
+    let junit = args.junit.as_deref().map(|path| Output {
+        path,
+        sort: Sort::JUnit,
+        force: args.force,
+    });
+    // Not after an hour of builds.
+    junit.map_or(Ok(()), |it| it.check())?;
     let board = ui.board();
     let report = check(subject, &args.options(), lab, &|event| match event {
         Event::Found(outcome) => board.status(&outcome.line()),
         event => event.draw(&board),
     })?;
     drop(board);
-    if let Some(file) = &args.junit {
-        write_whole(file, &report.junit()?)?;
+    if let Some(output) = &junit {
+        output.write(&report.junit()?)?;
     }
     let printed = if args.json {
         ui.data(&report.json()?)

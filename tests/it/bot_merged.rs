@@ -27,12 +27,11 @@ fn regen(play: &Play) -> (BTreeMap<String, String>, Value, String) {
     let args = ["regen", "--tree", "remote", "-o", "out", "--json"];
     let (json, said) = play.reroll(&args, 0);
     let entries = fs::read_dir(play.path("out")).map_or_else(|_| Vec::new(), Iterator::collect);
-    let mails = entries.into_iter().map(|entry| {
-        let entry = entry.expect("an entry");
+    let entries = entries.into_iter().map(|entry| entry.expect("an entry"));
+    let mails = entries.filter(|entry| entry.path().is_file()).map(|entry| {
         let text = fs::read_to_string(entry.path()).expect("a mail");
         (entry.file_name().to_string_lossy().into_owned(), text)
     });
-    let mails = mails.filter(|(name, _)| !name.starts_with('.'));
     (
         mails.collect(),
         serde_json::from_str(&json).expect("JSON"),

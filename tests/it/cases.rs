@@ -185,7 +185,7 @@ fn hostile_subjects_survive_the_way_through_mail() {
         assert!(
             names
                 .iter()
-                .all(|name| name.starts_with("v1-000") || name == ".reroll.json"),
+                .all(|name| name.starts_with("v1-000") || name.starts_with(".reroll")),
             "{names:?}"
         );
     }
@@ -369,7 +369,7 @@ fn a_half_applied_series_is_not_taken_for_a_whole_one() {
         let subject = commits[0]["subject"].as_str().expect("text");
         assert!(cover.contains_str("only the rest is sent:\n\n"), "{cover}");
         assert!(cover.contains_str(format!("\n  {subject}\n")), "{cover}");
-        assert_eq!(mails.len(), count + 2, "with the cover letter and the list");
+        assert_eq!(mails.len(), count + 1, "with the cover letter");
     }
     // One of its functions alone, with other content.
     let mut tiny = Tiny::new();

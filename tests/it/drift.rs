@@ -58,7 +58,7 @@ impl Changed {
     #[track_caller]
     pub(crate) fn result(&self) -> String {
         self.regen().run().expect_exit(0);
-        assert_eq!(self.sandbox.files("out").len(), 6);
+        assert_eq!(self.sandbox.files("out").len(), 5);
         self.store
             .file("refs/heads/series", FILE)
             .to_str()

@@ -20,6 +20,7 @@ mod gate;
 mod gate_kernel;
 mod mail;
 mod oracle;
+mod output;
 mod rangediff;
 mod recipe;
 mod report;

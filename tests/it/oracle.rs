@@ -468,7 +468,7 @@ fn sliced(sandbox: &Sandbox, kernel: &Kernel) -> (Store, String, BTreeMap<String
         .run()
         .expect_exit(0);
     let files = sandbox.files("bare");
-    assert_eq!(files.len(), 6, "five mails and what was written");
+    assert_eq!(files.len(), 5, "five mails");
     (store, tip, files)
 }
 

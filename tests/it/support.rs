@@ -124,7 +124,7 @@ impl Sandbox {
             .env("LC_ALL", "C")
     }
 
-    /// What is in a directory: name and content of every file.
+    /// What is in a directory: name and content of every file, without those in directories below.
     pub(crate) fn files(&self, dir: impl AsRef<Path>) -> BTreeMap<String, BString> {
         let dir = self.path(dir);
         let entries =
@@ -133,9 +133,9 @@ impl Sandbox {
             let name = entry.file_name().to_string_lossy().into_owned();
             (name, fs::read(entry.path()).expect("a file").into())
         };
-        entries
-            .map(|entry| file(entry.expect("an entry")))
-            .collect()
+        let entries = entries.map(|entry| entry.expect("an entry"));
+        let files = entries.filter(|entry| !entry.path().is_dir());
+        files.map(file).collect()
     }
 
     /// Everything below a directory, files and directories, sorted: to see that nothing was written.
