@@ -55,7 +55,7 @@ void set_gs_area(void)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: %s verify|bench [--pages N] [--rounds N] [--repeat N]\n"
+	fprintf(stderr, "usage: %s verify|bench [--pages N] [--few N] [--rounds N] [--repeat N]\n"
 		"\t[--threads N,N] [--order N] [--altmap 0|1] [--fresh 0|1] [--kernel LABEL]\n",
 		program_invocation_short_name);
 	exit(2);
@@ -99,6 +99,8 @@ int main(int argc, char **argv)
 	for (i = 2; i < argc; i += 2) {
 		if (!strcmp(argv[i], "--pages"))
 			opt.pages = strtoul(argv[i + 1], NULL, 0);
+		else if (!strcmp(argv[i], "--few"))
+			opt.few = strtoul(argv[i + 1], NULL, 0);
 		else if (!strcmp(argv[i], "--rounds"))
 			opt.rounds = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--repeat"))

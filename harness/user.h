@@ -18,6 +18,7 @@ extern const unsigned int nr_variants;
 
 struct options {
 	unsigned long pages;		/* PFNs of the device */
+	unsigned long few;		/* in verify: PFNs where two compound pages fit into so many; 0: as many as ever */
 	unsigned int rounds;
 	unsigned int repeat;		/* calls in one sample */
 	unsigned int threads[MAX_THREAD_COUNTS];

@@ -112,7 +112,8 @@ int run_verify(const struct options *opt)
 			.altmap = altmap, .nid = nids[n],
 			.reserve = reserved << orders[o],
 		};
-		unsigned long nr = opt->pages & ~((1UL << orders[o]) - 1);
+		unsigned long pages = opt->few >= 2UL << orders[o] ? opt->few : opt->pages;
+		unsigned long nr = pages & ~((1UL << orders[o]) - 1);
 
 		if (opt->order >= 0 && orders[o] != (unsigned int)opt->order)
 			continue;
