@@ -119,7 +119,7 @@ fn captures_of_edit_are_used(edit: &EditSpec) -> Result<()> {
     }
 }
 
-/// The same for a capture of a part: by an input, by `without`, or as the `BODY` of nested parts.
+/// The same for a capture of a part: by an input, by `where` or `without`, or as the `BODY` of nested parts.
 fn captures_of_parts_are_used(recipe: &Recipe) -> Result<()> {
     let patches = recipe.patches.iter();
     let of_patches = patches.flat_map(|patch| {
@@ -139,6 +139,7 @@ fn captures_of_parts_are_used(recipe: &Recipe) -> Result<()> {
                 let path = format!("{}.{}.{name}", function.id, part.name);
                 let divided = name == "BODY" && !part.parts.is_empty();
                 divided
+                    || part.only.contains_key(name)
                     || part.without.contains_key(name)
                     || inputs.iter().any(|input| input.is_path(&path))
             };

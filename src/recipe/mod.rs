@@ -180,7 +180,9 @@ pub struct PartSpec {
     pub rest: bool,
     /// The functions it may call; `None`: any.
     pub calls: Option<Vec<String>>,
-    /// For a capture, the identifiers it must not mention.
+    /// For a capture, the texts that it may be, token by token (`where`).
+    pub only: BTreeMap<String, Vec<String>>,
+    /// For a capture, the identifiers it must not mention, and the field it must not be.
     pub without: BTreeMap<String, Vec<String>>,
     /// The parts of the capture `BODY`.
     pub parts: Vec<PartSpec>,

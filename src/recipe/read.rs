@@ -82,6 +82,8 @@ struct RawPart {
     rest: bool,
     calls: Option<Vec<String>>,
     #[serde(default)]
+    r#where: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     without: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     part: Vec<RawPart>,
@@ -369,11 +371,17 @@ fn part(raw: RawPart, label: &str, text: &str) -> Result<PartSpec> {
         return Err(wrong(&place, "a part without patterns claims nothing"));
     }
     let captures: Vec<_> = patterns.iter().flat_map(Pattern::names).collect();
-    if let Some(name) = raw.without.keys().find(|name| !captures.contains(name)) {
-        return Err(wrong(
-            &place,
-            format!("`without` names `{name}`, which no pattern captures"),
-        ));
+    for (key, names) in [
+        ("where", raw.r#where.keys()),
+        ("without", raw.without.keys()),
+    ] {
+        if let Some(name) = names.into_iter().find(|name| !captures.contains(name)) {
+            let message = format!("`{key}` names `{name}`, which no pattern captures");
+            return Err(wrong(&place, message));
+        }
+    }
+    if let Some((name, _)) = raw.r#where.iter().find(|(_, texts)| texts.is_empty()) {
+        return Err(wrong(&place, format!("`where.{name}` allows nothing")));
     }
     if !raw.part.is_empty()
         && !patterns
@@ -396,6 +404,7 @@ fn part(raw: RawPart, label: &str, text: &str) -> Result<PartSpec> {
         count: raw.count,
         rest: raw.rest,
         calls: raw.calls,
+        only: raw.r#where,
         without: raw.without,
         parts,
         place,

@@ -17,7 +17,7 @@ pub use near::{Missing, closest, left_aligned, missing, quote};
 
 use crate::pattern::{Captures, InFor, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
-use crate::syntax::{Function, Source, Statement, block_children};
+use crate::syntax::{Function, Source, Statement, block_children, token_texts};
 
 /// The name of the capture that nested parts divide among them.
 const BODY: &str = "BODY";
@@ -270,17 +270,12 @@ impl Division<'_> {
             ));
             return None;
         }
-        for (capture, banned) in &part.without {
-            let range = captures.get(capture).cloned().unwrap_or(0..0);
-            if let Some((why, offset)) = variation(self.source, statement.node, &range, banned) {
-                objections.push(format!(
-                    "part `{}` would claim it, but its `{capture}` {why} at {} ({})",
-                    part.name,
-                    self.at(offset),
-                    part.place
-                ));
-                return None;
-            }
+        if let Some(why) = self.out_of_bounds(part, statement, &captures) {
+            objections.push(format!(
+                "part `{}` would claim it, but its {why} ({})",
+                part.name, part.place
+            ));
+            return None;
         }
         Some(Claim {
             part,
@@ -288,6 +283,38 @@ impl Division<'_> {
             names,
             in_for,
         })
+    }
+
+    /// What a capture is that it must not be, and where.
+    fn out_of_bounds(
+        &self,
+        part: &PartSpec,
+        statement: &Statement<'_>,
+        captures: &Captures,
+    ) -> Option<String> {
+        let captured = |name: &String| captures.get(name).map(|range| (name.clone(), range));
+        for (allowed, (name, range)) in bounds(&part.only, captured) {
+            let text = self.source.slice(range.clone());
+            if !allowed
+                .iter()
+                .any(|allowed| same_tokens(allowed.as_bytes(), text))
+            {
+                let allowed: Vec<_> = allowed.iter().map(|text| format!("`{text}`")).collect();
+                let (text, at) = (text.to_str_lossy(), self.at(range.start));
+                let allowed = allowed.join(" or ");
+                return Some(format!("`{name}` is `{text}` and not {allowed} at {at}"));
+            }
+        }
+        for (banned, (name, range)) in bounds(&part.without, captured) {
+            if let Some((why, at)) = variation(self.source, statement.node, range, banned) {
+                return Some(format!("`{name}` {why} at {}", self.at(at)));
+            }
+            let text = self.source.slice(range.clone());
+            if let Some(field) = banned.iter().find(|banned| *text == banned.as_bytes()) {
+                return Some(format!("`{name}` is `{field}` at {}", self.at(range.start)));
+            }
+        }
+        None
     }
 
     /// What makes a statement one of a part's: it is what a pattern says, or it declares nothing but names of the part's patterns.
@@ -455,6 +482,20 @@ impl Division<'_> {
     fn quote(&self, range: &Range<usize>) -> Vec<String> {
         quote(self.source, &self.spec.file, range)
     }
+}
+
+/// What is said of each capture that is there, with the capture.
+fn bounds<'b, T>(
+    said: &'b BTreeMap<String, Vec<String>>,
+    captured: impl Fn(&String) -> Option<T>,
+) -> impl Iterator<Item = (&'b Vec<String>, T)> {
+    said.iter()
+        .filter_map(move |(name, texts)| Some((texts, captured(name)?)))
+}
+
+/// Whether two texts differ in white space and comments at most.
+fn same_tokens(one: &[u8], other: &[u8]) -> bool {
+    token_texts(one).eq(token_texts(other))
 }
 
 /// Which names of the patterns a declaration declares, if it declares nothing else.

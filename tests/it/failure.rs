@@ -191,6 +191,21 @@ fn a_capture_that_nothing_uses_is_refused() {
         &["part `power` captures `$SWITCH`", "series.toml:"],
     );
     broken(
+        SERIES,
+        "without.VALUE = [\"level\"]",
+        "without.VALUE = [\"level\"]\nwhere.WHAT = [\"1\"]",
+        &[
+            "`where` names `WHAT`, which no pattern captures",
+            "series.toml:",
+        ],
+    );
+    broken(
+        SERIES,
+        "without.VALUE = [\"level\"]",
+        "where.VALUE = []",
+        &["`where.VALUE` allows nothing", "series.toml:"],
+    );
+    broken(
         BATCH,
         "statement = \"if (!lamp) continue;\"",
         "statement = \"if (!$LAMP) continue;\"",
