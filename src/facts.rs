@@ -2,6 +2,8 @@
 //!
 //! Hides how an answer is found; never looks at a version number to find one.
 
+mod line;
+
 use std::collections::BTreeSet;
 
 use anyhow::Result;
@@ -63,6 +65,7 @@ pub fn release(makefile: &[u8]) -> Option<String> {
 
 /// Probes one fact.
 pub fn probe(spec: &FactSpec, files: &mut dyn Files) -> Result<Found> {
+    let mut near = Vec::new();
     let (value, place) = match &spec.probe {
         Probe::Exists { file } => {
             let there = files.bytes(file)?.is_some();
@@ -70,9 +73,10 @@ pub fn probe(spec: &FactSpec, files: &mut dyn Files) -> Result<Found> {
         }
         Probe::Line { file, line } => {
             let bytes = needed(spec, file, files.bytes(file)?)?;
-            let found = bytes
-                .lines()
-                .position(|candidate| candidate.trim() == line.as_bytes());
+            let found = line::find(&bytes, file, line);
+            if found.is_none() {
+                near = line::nearest(&bytes, file, line);
+            }
             (found.is_some(), place(file, found, line))
         }
         Probe::Statement {
@@ -94,11 +98,12 @@ pub fn probe(spec: &FactSpec, files: &mut dyn Files) -> Result<Found> {
         }
     };
     if spec.must.is_some_and(|must| must != value) {
+        near.insert(0, format!("  looked for it in {place}"));
         return Err(Refusal::drift(format!(
             "the fact `{}` is {value} on this base: {}",
             spec.name, spec.about
         ))
-        .details(vec![format!("  looked for it in {place}")])
+        .details(near)
         .hint(format!(
             "the series builds on the opposite; look what it means for it, then mend {}",
             spec.place

@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod bot;
 pub mod cache;
+pub mod carry;
 pub mod cli;
 pub mod debian;
 pub mod diff;

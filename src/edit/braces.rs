@@ -55,7 +55,7 @@ impl Braces {
     }
 
     /// Whether what takes the place of the statement, or is put beside it, needs them.
-    pub(super) fn are_needed(&self, new: &[u8], replaces: bool) -> bool {
+    pub(super) fn are_needed(&self, new: &str, replaces: bool) -> bool {
         if replaces {
             !is_one_statement(new)
         } else {

@@ -16,6 +16,7 @@ use bstr::{BStr, ByteSlice};
 use serde::Serialize;
 use tree_sitter::Node;
 
+use crate::carry;
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, Place};
 use crate::shape::quote;
@@ -122,15 +123,17 @@ impl Anchor {
         };
         let replaces = matches!(self.layout, Layout::Statements(_));
         let braces = self.braces.as_ref();
-        if let Some(braces) = braces.filter(|it| it.are_needed(new.as_bytes(), replaces)) {
-            return braces.put(source, &self.range, new.as_bytes());
+        let braces = braces.filter(|it| it.are_needed(&new, replaces));
+        let new = carry::unpack(&new);
+        if let Some(braces) = braces {
+            return braces.put(source, &self.range, &new);
         }
         let text = source.text();
         let end = line_end(text, self.range.end);
         if empty && text[self.range.end..end].trim_ascii().is_empty() {
             source.replace(self.lines(text), b"")
         } else {
-            source.replace(self.range.clone(), new.as_bytes())
+            source.replace(self.range.clone(), &new)
         }
     }
 
@@ -146,9 +149,9 @@ impl Anchor {
         start..end
     }
 
-    /// `rendered` as it will stand in the file.
+    /// `rendered` as it will stand in the file, bytes that are no text still packed.
     #[must_use]
-    pub fn lay_out(&self, rendered: &str) -> String {
+    fn lay_out(&self, rendered: &str) -> String {
         let rendered = rendered.strip_suffix('\n').unwrap_or(rendered);
         match &self.layout {
             Layout::Statements(indentation) => indent(rendered, indentation),
@@ -273,7 +276,7 @@ impl Proof<'_> {
 }
 
 /// Demands that every comment of the statements that an edit takes the place of is in what it `rendered`: the statements are
-/// named by the recipe, but what the base says about them is not. All of it must be text, as templates are.
+/// named by the recipe, but what the base says about them is not.
 pub fn keeps_comments(
     source: &Source,
     anchor: &Anchor,
@@ -283,24 +286,12 @@ pub fn keeps_comments(
     let Some(function) = &anchor.function else {
         return Ok(());
     };
-    if std::str::from_utf8(source.slice(anchor.range.clone())).is_err() {
-        return Err(Refusal::drift(format!(
-            "edit `{}` takes the place of text that is not UTF-8, in `{}()`",
-            edit.name, function.name
-        ))
-        .details(quote(source, &edit.file, &anchor.range))
-        .hint(format!(
-            "a template cannot carry it; choose other statements at {}",
-            edit.place
-        ))
-        .into());
-    }
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let rendered = plain(&rendered.join("\n"));
     let comments = comments(function.block()?, &anchor.range);
     let texts: Vec<_> = comments
         .iter()
-        .map(|range| plain(&source.slice(range.clone()).to_str_lossy()))
+        .map(|range| plain(&carry::pack(source.slice(range.clone()))))
         .collect();
     let is_lost = |text: &String| {
         let there = texts.iter().filter(|other| *other == text).count();

@@ -10,6 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Patch;
 use super::tree::Tree;
 use super::write::Writer;
+use crate::carry;
 use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
@@ -222,10 +223,10 @@ impl<'a> Run<'a> {
             .into());
         }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        let source = Source::new(rendered.clone().into_bytes());
+        let bytes = carry::unpack(&rendered).into_owned();
+        let source = Source::new(bytes.clone());
         self.land(patch, edit, &source, &anchor);
-        self.tree
-            .write(&edit.file, MODE_FILE, rendered.into_bytes(), Some(source));
+        self.tree.write(&edit.file, MODE_FILE, bytes, Some(source));
         Ok(())
     }
 

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use crate::error::Refusal;
 use crate::facts;
 use crate::repo::{Base, File, Repo};
-use crate::syntax::Source;
+use crate::syntax::{Source, has_crlf};
 
 /// A base's files with the changes so far.
 pub(super) struct Tree<'a> {
@@ -81,8 +82,20 @@ impl facts::Files for Tree<'_> {
             return Ok(None);
         };
         if entry.source.is_none() {
+            if has_crlf(&entry.bytes) {
+                return Err(carriage_returns(path));
+            }
             entry.source = Some(Source::new(entry.bytes.clone()));
         }
         Ok(entry.source.clone())
     }
+}
+
+/// The refusal of a file whose lines nobody would mix with those of a template.
+fn carriage_returns(path: &str) -> anyhow::Error {
+    Refusal::drift(format!(
+        "the lines of `{path}` end in CRLF, and those of a series in LF"
+    ))
+    .hint("regenerate on a base whose files have LF, as the kernel's own do")
+    .into()
 }

@@ -10,6 +10,7 @@ use super::Options;
 use super::survey::Survey;
 use crate::bench::letter;
 use crate::bench::record::Performance;
+use crate::carry;
 use crate::edit::Anchor;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
@@ -52,6 +53,7 @@ impl Writer<'_> {
         let mut unused: Vec<&String> = edit.inputs.keys().collect();
         let mut rendered = Vec::new();
         for (label, text) in &sources {
+            let text = &*carry::plain(text);
             let mine: Inputs = inputs
                 .iter()
                 .filter(|(name, _)| mentions(text, name))
@@ -98,7 +100,16 @@ impl Writer<'_> {
         place: &Place,
     ) -> Result<String> {
         let inputs = self.inputs(inputs, place, None)?;
-        self.templates.render(label, text, &inputs, place)
+        let text = carry::plain(text);
+        let rendered = self.templates.render(label, &text, &inputs, place)?;
+        if carry::has_bytes(&rendered) {
+            return Err(Refusal::drift(format!(
+                "`{label}` quotes text of the base that is not UTF-8, which no mail can say it is"
+            ))
+            .hint(format!("take what it quotes out of the inputs at {place}"))
+            .into());
+        }
+        Ok(rendered)
     }
 
     fn inputs(

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 
+use crate::carry;
 use crate::pattern::Pattern;
 use crate::recipe::PartSpec;
 use crate::syntax::{Source, Statement, line_end, line_start, mentions, token_texts};
@@ -89,7 +90,7 @@ pub fn closest<T>(wanted: &[&str], candidates: impl Iterator<Item = (String, T)>
         .collect()
 }
 
-/// A range of source with the first line's indentation taken from every line.
+/// A range of source with the first line's indentation taken from every line; bytes that are no text are carried.
 #[must_use]
 pub fn left_aligned(source: &Source, range: &Range<usize>) -> String {
     let indentation = source.text()[line_start(source.text(), range.start)..].to_vec();
@@ -97,12 +98,11 @@ pub fn left_aligned(source: &Source, range: &Range<usize>) -> String {
         .into_iter()
         .take_while(|byte| matches!(byte, b' ' | b'\t'))
         .collect();
+    // A carriage return is a part of its line.
     let lines = source.text()[range.clone()]
-        .lines()
+        .split(|byte| *byte == b'\n')
         .map(|line| line.strip_prefix(&indentation[..]).unwrap_or(line));
-    let lines: Vec<_> = lines
-        .map(|line| String::from_utf8_lossy(line).into_owned())
-        .collect();
+    let lines: Vec<_> = lines.map(carry::pack).collect();
     lines.join("\n")
 }
 

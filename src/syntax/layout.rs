@@ -207,6 +207,36 @@ fn one_line_body(line: &[u8]) -> Option<usize> {
         .then_some(open)
 }
 
+/// Where the lines of a C file are that hold code, each with those that a backslash joins to it, without the comments at their ends.
+pub fn code_lines(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut lexer = Lexer::default();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < text.len() {
+            let start = at;
+            at = logical_line_end(text, start);
+            let code = lexer.line(&text[start..at]);
+            if !text[start + code.start..start + code.end]
+                .trim_ascii()
+                .is_empty()
+            {
+                return Some(start + code.start..start + code.end);
+            }
+        }
+        None
+    })
+}
+
+/// Whether most lines of a file end in a carriage return and a newline.
+#[must_use]
+pub fn has_crlf(text: &[u8]) -> bool {
+    if text.find_byte(b'\r').is_none() {
+        return false;
+    }
+    let lines = text.find_iter("\n").count();
+    2 * text.find_iter("\r\n").count() > lines
+}
+
 /// The line that an offset lies in, counted from 1.
 #[must_use]
 pub fn line_of(text: &[u8], offset: usize) -> usize {

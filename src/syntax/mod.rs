@@ -11,7 +11,7 @@ mod source;
 mod tokens;
 
 pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
-pub use layout::{Definition, line_end, line_of, line_start};
+pub use layout::{Definition, code_lines, has_crlf, line_end, line_of, line_start};
 pub(crate) use parse::parse;
 pub use source::{Function, Source, Statement, block_children};
 pub use tokens::{mentions, token_texts, tokens};

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::attributes::is_word;
-use super::layout::{Lexer, line_end, literal};
+use super::layout::{code_lines, literal};
 
 /// The operators of more than one character, the longest first.
 const OPERATORS: [&[u8]; 23] = [
@@ -36,20 +36,12 @@ pub fn token_texts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where a word is in the code of a file: in no comment, no literal and below no `#if 0`.
 #[must_use]
 pub fn mentions(text: &[u8], word: &str) -> Vec<usize> {
-    let mut lexer = Lexer::default();
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let code = lexer.line(&text[at..end]);
-        let code = at + code.start..at + code.end;
-        let words = tokens(&text[code.clone()]);
-        let words = words.map(|token| code.start + token.start..code.start + token.end);
-        let wanted = words.filter(|token| text[token.clone()] == *word.as_bytes());
-        found.extend(wanted.map(|token| token.start));
-        at = end;
-    }
-    found
+    let words = code_lines(text).flat_map(|line| {
+        let words = tokens(&text[line.clone()]);
+        words.map(move |token| line.start + token.start..line.start + token.end)
+    });
+    let wanted = words.filter(|token| text[token.clone()] == *word.as_bytes());
+    wanted.map(|token| token.start).collect()
 }
 
 /// Whether a text starts with a token, and how long that, or what stands between tokens, is.

@@ -186,6 +186,133 @@ fn a_declaration_that_is_not_the_recipes_is_told_as_it_is() {
     );
 }
 
+// ------------------------------------------------------------------------------------- captures and probes
+
+#[test]
+fn a_capture_is_what_the_recipe_allows() {
+    for (at, is_refused) in [
+        ("1", false),
+        ("2", false),
+        ("1 /* one */", false),
+        ("7", true),
+        ("0", true),
+        ("(nr_pages - 1)", true),
+    ] {
+        let part = "if (pfn == head_pfn + ";
+        for kernel in kernels() {
+            let text = kernel.file(FILE).to_string();
+            let Some(start) = function(&text, COMPOUND)
+                .find(part)
+                .map(|at| at + part.len())
+            else {
+                continue;
+            };
+            let old = function(&text, COMPOUND)[start..]
+                .split(')')
+                .next()
+                .expect("a number");
+            if old == at {
+                continue;
+            }
+            let change = |text: &str| {
+                within(
+                    text,
+                    COMPOUND,
+                    &format!("{part}{old})"),
+                    &format!("{part}{at})"),
+                )
+            };
+            let changed = Changed::new(kernel, FILE, change);
+            if is_refused {
+                let why = format!("its `NTH` is `{at}` and not `1` or `2` at mm/mm_init.c:");
+                changed.refused(&["`head_in_loop` would claim it, but", &why]);
+            } else {
+                let expected = differences(&text, &change(&text));
+                assert_eq!(differences(&unchanged(kernel), &changed.result()), expected);
+            }
+        }
+    }
+    let Some(kernel) = newest() else { return };
+    let data = "\tpage->zone_device_data = NULL;\n";
+    for store in ["page->flags = 0;", "page->virtual = NULL;"] {
+        let new = format!("{data}\t{store}\n");
+        let changed = Changed::new(kernel, FILE, |text| within(text, PAGE, data, &new));
+        changed.refused(&["`stores` would claim it, but its `FIELD` is `"]);
+    }
+}
+
+#[test]
+fn a_report_at_another_level_is_carried() {
+    for call in ["pr_info(", "pr_notice("] {
+        carried(|text| within(text, RANGE, "pr_debug(", call));
+    }
+}
+
+#[test]
+fn a_line_that_is_probed_may_have_other_blanks() {
+    let (path, line) = (
+        "include/linux/page_ref.h",
+        "#define page_ref_tracepoint_active(t) tracepoint_enabled(t)",
+    );
+    for kernel in kernels() {
+        for (from, to) in [
+            (") t", ")\tt"),
+            ("#define", "# define"),
+            ("enabled(t)", "enabled( t ) /* says the test */"),
+            (") t", ") \\\n\tt"),
+        ] {
+            let new = line.replace(from, to);
+            let changed = Changed::new(kernel, path, |text| text.replacen(line, &new, 1));
+            assert_eq!(changed.result(), unchanged(kernel), "{to}");
+        }
+        let new = "#define page_ref_tracepoint_active(t) tracepoint_enabled(t, 0)";
+        let changed = Changed::new(kernel, path, |text| text.replacen(line, new, 1));
+        let text = kernel.file(path).to_string();
+        let number = text[..text.find(line).expect("a line")]
+            .matches('\n')
+            .count()
+            + 1;
+        changed.refused(&[
+            "the fact `traced_refcount` is false",
+            &format!("expected: {line}"),
+            &format!("the nearest line of it is\n  {path}:{number}: {new}"),
+        ]);
+    }
+}
+
+// ------------------------------------------------------------------------------------------------- line ends
+
+#[test]
+fn a_file_with_carriage_returns_is_told_in_a_sentence() {
+    for kernel in kernels() {
+        for path in [FILE, "include/asm-generic/Kbuild"] {
+            let changed = Changed::new(kernel, path, |text| text.replace('\n', "\r\n"));
+            let sentence =
+                format!("error: the lines of `{path}` end in CRLF, and those of a series in LF\n");
+            let ran = changed.refused(&[&sentence]);
+            assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
+        }
+    }
+    // A stray one is carried.
+    carried(|text| format!("/* says the test */\r\n{text}"));
+}
+
+#[test]
+fn latin_1_in_a_comment_that_moves_is_carried() {
+    for kernel in kernels() {
+        let text = kernel.file(FILE);
+        let words = b"when allocating the page.\n";
+        let at = text.find(&words[..]).expect("a comment");
+        let put = |file: &[u8], at: usize| [&file[..at], b"caf\xe9 ", &file[at..]].concat();
+        let changed = Changed::with(kernel, &[(FILE, &put(&text, at))]);
+        changed.regen().run().expect_exit(0);
+        let result = changed.store.file("refs/heads/series", FILE);
+        let before = unchanged(kernel);
+        let at = before.as_bytes().find(&words[..]).expect("a comment");
+        assert_eq!(result, put(before.as_bytes(), at), "{}", kernel.name);
+    }
+}
+
 // ---------------------------------------------------------------------------------- edits where braces are missing
 
 /// The body of a function of the tiny tree, changed, and after an edit of one of its statements.

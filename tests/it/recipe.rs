@@ -293,7 +293,7 @@ fn an_anchor_must_be_there_once() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_carried_or_refused_never_changed() {
+fn bytes_that_are_no_text_are_carried() {
     let elsewhere = b"/* Caf\xe9, \xff\xfe */\r\n#define CRLF 1\r\n";
     let mut tiny = Tiny::new();
     let plain = tiny.store.file(&tiny.rev, FILE);
@@ -317,31 +317,33 @@ fn bytes_that_are_no_text_are_carried_or_refused_never_changed() {
         result.ends_with(b"/* no newline at the end \x80 */"),
         "{result}"
     );
-    // In what a template is to carry: text is text.
-    for place in [
-        " * The bulb is cold:",
-        "while (lamp_is_cold(lamp)) {",
-        "lamp_start(lamp, bus->level);",
+    // The same in what a template carries.
+    for (place, comment) in [
+        (" * The bulb is cold:", &b" caf\xe9"[..]),
+        (" * The bulb is cold:", b" \xf4\x8f\xbc\x80 \xff"),
+        ("while (lamp_is_cold(lamp)) {", b" /* caf\xe9 */"),
+        ("lamp_start(lamp, bus->level);", b" // \xe9\xff\xc3"),
     ] {
         let mut tiny = Tiny::new();
-        let changed = plain.replace(place, [place.as_bytes(), b" /* caf\xe9 */"].concat());
-        let changed = if place.starts_with(" *") {
-            plain.replace(place, [place.as_bytes(), b" caf\xe9"].concat())
-        } else {
-            changed
-        };
-        tiny.commit(&[(FILE, &changed)], "x\n");
-        let ran = tiny.regen().args(["--ref", "refs/heads/series"]).run();
-        if ran.code == Some(0) {
-            let result = tiny.store.file("refs/heads/series", FILE);
-            assert!(
-                result.contains_str(b"caf\xe9") && !result.contains_str("\u{fffd}"),
-                "{place}: {result}"
-            );
-        } else {
-            ran.refused(3).says(&["UTF-8", "drivers/lamp.c:"]);
-        }
+        let with = [place.as_bytes(), comment].concat();
+        tiny.commit(&[(FILE, &plain.replace(place, &with))], "x\n");
+        let found = self::result(&tiny);
+        assert!(found.contains_str(&with), "{place}: {found}");
+        assert!(!found.contains_str("\u{fffd}"), "{place}: {found}");
     }
+    // A letter cannot say what it is.
+    let mut tiny = Tiny::new();
+    tiny.edit(
+        "patches/tiny/series.toml",
+        "\"series.title\"",
+        "\"scan.log.text\"",
+    );
+    let with = b"/* caf\xe9 */\n\t\tbus_log(";
+    tiny.commit(&[(FILE, &plain.replace("bus_log(", with))], "x\n");
+    tiny.refused(
+        3,
+        &["`cover.txt` quotes text of the base that is not UTF-8"],
+    );
 }
 
 #[test]
