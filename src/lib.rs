@@ -17,6 +17,7 @@ pub mod exec;
 pub mod facts;
 pub mod gate;
 pub mod import;
+pub mod index;
 pub mod lab;
 pub mod lock;
 pub mod mail;
