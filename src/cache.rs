@@ -105,6 +105,12 @@ impl Cache {
         Ok(Self::at(&dir.join("reroll")))
     }
 
+    /// Where the indexes of trees are.
+    #[must_use]
+    pub fn index_path(&self) -> PathBuf {
+        self.dir.join("index")
+    }
+
     /// A cache in any directory.
     #[must_use]
     pub fn at(dir: &Path) -> Self {

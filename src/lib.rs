@@ -27,6 +27,7 @@ pub mod rangediff;
 pub mod recipe;
 pub mod repo;
 pub mod report;
+pub mod rests;
 pub mod series;
 pub mod shape;
 pub mod syntax;

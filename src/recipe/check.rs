@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::{Action, EditSpec, Fact, Recipe, Target, Text, all_parts, wrong};
+use super::{EditSpec, Fact, Recipe, Target, Text, all_parts, wrong};
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 
@@ -84,7 +84,7 @@ fn named_things_are_there(recipe: &Recipe, edit: &EditSpec) -> Result<()> {
             ));
         }
     }
-    let missing = texts(edit).into_iter().find_map(|text| match text {
+    let missing = edit.texts().into_iter().find_map(|text| match text {
         Text::Template(name) if !recipe.templates.contains_key(name) => Some(name),
         _ => None,
     });
@@ -155,11 +155,4 @@ fn captures_of_parts_are_used(recipe: &Recipe) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn texts(edit: &EditSpec) -> Vec<&Text> {
-    match &edit.action {
-        Action::Create(text) | Action::Insert(_, text) | Action::Replace(_, text) => vec![text],
-        Action::Extract { helper, call, .. } => vec![helper, call],
-    }
 }

@@ -43,6 +43,10 @@ pub struct Recipe {
     pub templates: BTreeMap<String, String>,
     /// The recorded performance, where there is one: what errors call the file, and its text.
     pub performance: Option<(String, String)>,
+    /// What the series rests on; `None`: nothing but what it edits is looked at.
+    pub rests_on: Option<RestsSpec>,
+    /// The forms that it was proven with, where there are some: what errors call the file, and its text.
+    pub proven: Option<(String, String)>,
     /// `series.toml` and every `patch.toml` as they were read, by their paths.
     sources: Vec<(String, String)>,
 }
@@ -150,6 +154,44 @@ pub enum Probe {
     },
 }
 
+/// What the series rests on and does not edit.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RestsSpec {
+    /// C files besides those of the functions: what is defined out of line is found in them. One that a base does not have is left out.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// The architectures (directories below `arch/`) whose headers count.
+    #[serde(default)]
+    pub architectures: Vec<String>,
+    /// Structures whose whole layout counts, not just the members that are used.
+    #[serde(default)]
+    pub layouts: Vec<String>,
+    /// Further names.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// How many steps the names in a definition are followed from the series' own code; what is further away is taken for granted.
+    #[serde(default = "depth")]
+    pub depth: usize,
+    /// What is taken for granted.
+    #[serde(default)]
+    pub beyond: Vec<Beyond>,
+}
+
+fn depth() -> usize {
+    3
+}
+
+/// Names that are taken for granted: neither compared nor followed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Beyond {
+    /// The names.
+    pub names: Vec<String>,
+    /// Why it does not matter to the series what they say.
+    pub reason: String,
+}
+
 /// What a function of the base must look like: every statement belongs to one part.
 #[derive(Debug, Clone)]
 pub struct FunctionSpec {
@@ -246,6 +288,15 @@ impl EditSpec {
             | Action::Replace(target, _)
             | Action::Extract { target, .. } => Some(target),
             Action::Create(_) | Action::Insert(..) => None,
+        }
+    }
+
+    /// The texts that it renders.
+    #[must_use]
+    pub fn texts(&self) -> Vec<&Text> {
+        match &self.action {
+            Action::Create(text) | Action::Insert(_, text) | Action::Replace(_, text) => vec![text],
+            Action::Extract { helper, call, .. } => vec![helper, call],
         }
     }
 

@@ -16,7 +16,7 @@ use super::check;
 use super::files::Files;
 use super::{
     Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
-    Recipe, SeriesSpec, Spot, Target, Text, time, wrong,
+    Recipe, RestsSpec, SeriesSpec, Spot, Target, Text, time, wrong,
 };
 use crate::bench::record;
 use crate::error::{Refusal, refusal};
@@ -48,6 +48,7 @@ struct SeriesFile {
     fact: Vec<RawFact>,
     #[serde(default)]
     function: Vec<RawFunction>,
+    rests_on: Option<RestsSpec>,
     check: Option<toml::Table>,
 }
 
@@ -218,6 +219,8 @@ impl Reader {
             cover,
             templates,
             performance,
+            rests_on: file.rests_on,
+            proven: self.files.read_optional(crate::rests::record::FILE)?,
             sources,
         };
         check::consistent(&recipe)?;

@@ -1,0 +1,86 @@
+//! The form of a definition: what it says, without comments and layout, as digests that can be kept where the text itself must not be.
+//!
+//! A form is a digest of everything, to be compared, and a short one of each piece (up to `;`, `{` or `}`), so that a person can be
+//! shown which pieces of a definition are not those that were proven.
+
+use std::ops::Range;
+
+use crate::index::Found;
+use crate::index::lex::{Token, tokens_in};
+use crate::recipe::digest;
+
+/// How many digits of a digest tell one form from another.
+const DIGITS: usize = 16;
+/// The same for a piece, which is only shown.
+const PIECE_DIGITS: usize = 6;
+
+/// A form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// A digest of all of it.
+    pub id: String,
+    /// A short digest of each piece, in order.
+    pub pieces: Vec<String>,
+}
+
+/// A piece of a definition in its file.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) range: Range<usize>,
+    pub(super) id: String,
+}
+
+/// The form of these definitions of one name: all of them, in whatever order they were found.
+pub(super) fn form(definitions: &[&Found]) -> Form {
+    let mut texts: Vec<(Vec<u8>, Vec<String>)> = definitions
+        .iter()
+        .map(|found| {
+            let pieces = pieces(found).into_iter().map(|piece| piece.id);
+            (canonical(found), pieces.collect())
+        })
+        .collect();
+    texts.sort();
+    texts.dedup();
+    let (texts, pieces): (Vec<_>, Vec<_>) = texts.into_iter().unzip();
+    Form::of(texts, pieces.concat())
+}
+
+impl Form {
+    pub(super) fn of(texts: Vec<Vec<u8>>, pieces: Vec<String>) -> Self {
+        let id = digest(texts)[..DIGITS].to_owned();
+        Self { id, pieces }
+    }
+}
+
+/// A short digest of tokens.
+pub(super) fn piece_id(text: &[u8], tokens: &[Token]) -> String {
+    let words = tokens.iter().map(|token| token.text(text).to_vec());
+    digest(words)[..PIECE_DIGITS].to_owned()
+}
+
+/// The pieces of a definition.
+pub(super) fn pieces(found: &Found) -> Vec<Piece> {
+    let text = &found.file.text;
+    let tokens = tokens_in(text, found.definition.range.clone());
+    let ends = |token: &Token| matches!(token.text(text), b";" | b"{" | b"}");
+    let runs = tokens.split_inclusive(ends).filter(|run| !run.is_empty());
+    runs.map(|run| Piece {
+        range: run[0].start..run[run.len() - 1].end,
+        id: piece_id(text, run),
+    })
+    .collect()
+}
+
+/// The tokens of a definition with its kind and conditions, one way to write each.
+fn canonical(found: &Found) -> Vec<u8> {
+    let mut text = format!("{:?}\n", found.definition.kind).into_bytes();
+    for condition in found.definition.conditions.iter() {
+        text.extend_from_slice(condition.as_bytes());
+        text.push(b'\n');
+    }
+    for token in tokens_in(&found.file.text, found.definition.range.clone()) {
+        text.extend_from_slice(token.text(&found.file.text));
+        text.push(b' ');
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! What a series rests on and does not edit: the definitions that its code reaches on a base, and whether they say what they said
+//! where the series was proven.
+//!
+//! An edit can be right in every line that it touches and wrong all the same: a function that it calls stores something else now, a
+//! structure that it copies has moved. So each definition has a form, and a form that was never proven makes the base unproven.
+
+mod form;
+mod reach;
+pub mod record;
+mod standing;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+pub use form::Form;
+pub use reach::{Item, Root, reach};
+pub use record::Proven;
+pub use standing::{Standing, Unproven};
+
+use crate::index::{Index, Question};
+use crate::recipe::{Action, Recipe, RestsSpec, Spot, Text};
+
+/// What the index of a base is asked for a recipe.
+#[must_use]
+pub fn question(recipe: &Recipe, files: Vec<String>) -> Question {
+    let headers = recipe.patches.iter().flat_map(|patch| &patch.edits);
+    let headers = headers.filter_map(|edit| match &edit.action {
+        Action::Insert(Spot::Include(header), _) => Some(header.clone()),
+        _ => None,
+    });
+    let spec = recipe.rests_on.as_ref();
+    let more = spec.iter().flat_map(|spec| spec.files.iter().cloned());
+    let mut files: Vec<_> = files.into_iter().chain(more).collect();
+    files.sort();
+    files.dedup();
+    Question {
+        files,
+        headers: headers.collect(),
+        architectures: spec
+            .map(|spec| spec.architectures.clone())
+            .unwrap_or_default(),
+    }
+}
+
+/// How a base stands. `functions` are the base's functions that the recipe builds on: their texts, and where they are.
+pub fn stand(
+    index: &Index<'_>,
+    recipe: &Recipe,
+    spec: &RestsSpec,
+    functions: Vec<Root>,
+) -> Result<Standing> {
+    let mut roots = functions;
+    let templates = recipe
+        .templates
+        .iter()
+        .map(|(name, text)| (format!("{name}.tera"), text));
+    let inline = recipe
+        .patches
+        .iter()
+        .flat_map(|patch| &patch.edits)
+        .flat_map(|edit| {
+            let texts = edit.texts().into_iter();
+            texts.filter_map(move |text| match text {
+                Text::Inline(text) => Some((edit.name.clone(), text)),
+                Text::Template(_) => None,
+            })
+        });
+    roots.extend(templates.chain(inline).map(|(name, text)| Root {
+        name,
+        text: without_tags(text).into_bytes(),
+        path: None,
+    }));
+    let mut items = reach(index, spec, &roots)?;
+    let own = |name: &str| {
+        recipe
+            .functions
+            .iter()
+            .any(|function| function.name == name)
+            || recipe
+                .patches
+                .iter()
+                .flat_map(|patch| &patch.edits)
+                .any(|edit| edit.defines.iter().any(|it| it == name))
+    };
+    items.retain(|item| !own(&item.name));
+    Ok(Standing::of(items, &proven(recipe)?))
+}
+
+/// What the recipe was proven with; or why nothing is.
+pub fn proven(recipe: &Recipe) -> Result<Result<Proven, String>> {
+    match &recipe.proven {
+        Some((label, text)) => Proven::read(label, text, &recipe.code_digest()),
+        None => Ok(Err(format!(
+            "`{}/{}` is not there: the series was never proven",
+            recipe.origin,
+            record::FILE
+        ))),
+    }
+}
+
+/// A template's text without its tags, whose words are none of C's.
+fn without_tags(text: &str) -> String {
+    let mut rest = text;
+    let mut code = String::new();
+    while let Some(at) = rest.find('@') {
+        let close = match rest.get(at..at + 2) {
+            Some("@{") => "}@",
+            Some("@%") => "%@",
+            Some("@#") => "#@",
+            _ => {
+                code.push_str(&rest[..=at]);
+                rest = &rest[at + 1..];
+                continue;
+            }
+        };
+        code.push_str(&rest[..at]);
+        code.push(' ');
+        rest = rest[at..]
+            .split_once(close)
+            .map_or("", |(_, behind)| behind);
+    }
+    code + rest
+}
+
+/// Where the indexes of trees are kept; `None` where the user has no cache.
+#[must_use]
+pub fn cache() -> Option<std::path::PathBuf> {
+    let cache = crate::cache::Cache::open().ok()?;
+    Some(cache.index_path())
+}
+
+/// The directory of a series on disk takes the record; the one in this binary cannot.
+pub fn write(directory: &Path, proven: &Proven) -> Result<()> {
+    let text = proven.text()?;
+    let mut aside = tempfile::NamedTempFile::new_in(directory)?;
+    std::io::Write::write_all(&mut aside, text.as_bytes())?;
+    aside.as_file().sync_all()?;
+    aside.persist(directory.join(record::FILE))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_templates_are_no_code() {
+        assert_eq!(
+            without_tags("a(@{ b | tabs(n=1) }@);@% if c %@ d @# e #@"),
+            "a( );  d  "
+        );
+        assert_eq!(without_tags("a @ b @{ c"), "a @ b  ");
+    }
+}

@@ -1,0 +1,227 @@
+//! How a base stands: whether all that the series rests on there says what it said where the series was proven.
+//!
+//! What a definition said elsewhere is not kept, only its digests; where a base that was proven is in the same repository, its text is
+//! read from there to show the difference.
+
+use anyhow::Result;
+use bstr::ByteSlice;
+use serde::Serialize;
+
+use super::form::pieces;
+use super::reach::Item;
+use super::record::{Known, Proven};
+use crate::index::Found;
+use crate::ui::shown_text;
+
+/// How a base stands.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// All that the series rests on, by name.
+    pub items: Vec<Item>,
+    /// What was never proven.
+    pub unproven: Vec<Unproven>,
+    /// Why nothing at all is proven, if that is so.
+    pub reason: Option<String>,
+}
+
+/// A definition whose form was never proven.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unproven {
+    /// Its name.
+    pub name: String,
+    /// Where it is: `file:line`.
+    pub place: String,
+    /// What led to it.
+    pub by: String,
+    /// The releases that another form of it was proven on; none: it was never seen.
+    pub proven_on: Vec<String>,
+    /// Its lines; a `+` in front of those with something that the nearest known form does not have.
+    pub lines: Vec<String>,
+    /// How many pieces of the nearest known form are not there any more.
+    pub gone: usize,
+}
+
+/// How many lines of one definition are shown.
+const MOST_LINES: usize = 12;
+
+impl Standing {
+    /// Holds what the series rests on against what was proven.
+    pub(super) fn of(items: Vec<Item>, proven: &Result<Proven, String>) -> Self {
+        let nothing = Proven::default();
+        let known = proven.as_ref().unwrap_or(&nothing);
+        let unknown = items
+            .iter()
+            .filter(|item| !known.knows(&item.name, &item.form));
+        let unproven = unknown.map(|item| Unproven::of(item, known)).collect();
+        Self {
+            items,
+            unproven,
+            reason: proven.as_ref().err().cloned(),
+        }
+    }
+
+    /// Whether everything is as it was proven.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.reason.is_none() && self.unproven.is_empty()
+    }
+
+    /// What is unproven, in a sentence; empty where nothing is.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        if let Some(reason) = &self.reason {
+            return format!("nothing is proven: {reason}");
+        }
+        let names: Vec<_> = self
+            .unproven
+            .iter()
+            .map(|it| format!("`{}`", it.name))
+            .collect();
+        match names.as_slice() {
+            [] => String::new(),
+            [name] => {
+                format!("{name}, which the series rests on, was never proven as it is on this base")
+            }
+            [first, .., last] if names.len() <= 4 => {
+                let most = names[..names.len() - 1].join(", ");
+                let _ = first;
+                format!(
+                    "{most} and {last}, which the series rests on, were never proven as they are on this base"
+                )
+            }
+            _ => format!(
+                "{} and {} more that the series rests on were never proven as they are on this base",
+                names[..3].join(", "),
+                names.len() - 3
+            ),
+        }
+    }
+
+    /// The definitions that are unproven, line by line.
+    #[must_use]
+    pub fn details(&self) -> Vec<String> {
+        const MOST: usize = 6;
+        // Where nothing is proven there is nothing to compare with.
+        if self.reason.is_some() {
+            return vec![format!(
+                "  the series rests on {} definitions here",
+                self.items.len()
+            )];
+        }
+        let mut lines: Vec<_> = self
+            .unproven
+            .iter()
+            .take(MOST)
+            .flat_map(Unproven::details)
+            .collect();
+        if self.unproven.len() > MOST {
+            let more: Vec<_> = self.unproven[MOST..]
+                .iter()
+                .map(|it| format!("`{}`", it.name))
+                .collect();
+            lines.push(format!("  and: {}", more.join(", ")));
+        }
+        lines
+    }
+}
+
+impl Unproven {
+    fn of(item: &Item, proven: &Proven) -> Self {
+        let known = proven.known(&item.name);
+        let nearest = known.iter().max_by_key(|known| common(known, item));
+        let old: Vec<&str> = nearest
+            .map(|known| known.pieces.split(' ').collect())
+            .unwrap_or_default();
+        let gone = old
+            .iter()
+            .filter(|id| !item.form.pieces.iter().any(|own| own == *id))
+            .count();
+        let releases = known.iter().flat_map(|known| proven.releases(known));
+        let mut proven_on: Vec<String> = releases.map(str::to_owned).collect();
+        proven_on.sort();
+        proven_on.dedup();
+        let first = item.definitions.first();
+        Self {
+            name: item.name.clone(),
+            place: first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line())),
+            by: item.by.clone(),
+            proven_on,
+            lines: item
+                .definitions
+                .iter()
+                .flat_map(|it| shown(it, nearest.map(|_| old.as_slice())))
+                .collect(),
+            gone,
+        }
+    }
+
+    fn details(&self) -> Vec<String> {
+        let by = if self.by.is_empty() {
+            String::new()
+        } else {
+            format!(", by way of `{}`", self.by)
+        };
+        let mut lines = vec![if self.proven_on.is_empty() {
+            format!("  `{}` ({}{by}) was never seen:", self.name, self.place)
+        } else {
+            let on = self.proven_on.join(", ");
+            format!(
+                "  `{}` ({}{by}) is otherwise than on {on}:",
+                self.name, self.place
+            )
+        }];
+        let shown = self.lines.iter().take(MOST_LINES);
+        lines.extend(shown.map(|line| format!("  {line}")));
+        if self.lines.len() > MOST_LINES {
+            lines.push(format!(
+                "    ... and {} more lines",
+                self.lines.len() - MOST_LINES
+            ));
+        }
+        match self.gone {
+            0 => {}
+            1 => lines.push("    one piece that was proven is gone".to_owned()),
+            gone => lines.push(format!("    {gone} pieces that were proven are gone")),
+        }
+        lines
+    }
+}
+
+/// How many pieces a known form shares with an item's.
+fn common(known: &Known, item: &Item) -> usize {
+    let own = &item.form.pieces;
+    known
+        .pieces
+        .split(' ')
+        .filter(|id| own.iter().any(|own| own == id))
+        .count()
+}
+
+/// The lines of a definition; where `known` are the pieces of a form, only the lines around what is new, which are marked.
+fn shown(found: &Found, known: Option<&[&str]>) -> Vec<String> {
+    let text = &found.file.text;
+    let new: Vec<_> = pieces(found)
+        .into_iter()
+        .filter(|piece| known.is_some_and(|known| !known.contains(&piece.id.as_str())))
+        .map(|piece| piece.range)
+        .collect();
+    let mut lines = Vec::new();
+    let mut at = crate::syntax::line_start(text, found.definition.range.start);
+    let mut number = found.line();
+    while at < found.definition.range.end {
+        let end = crate::syntax::line_end(text, at);
+        let touched = new.iter().any(|range| range.start < end && at < range.end);
+        if touched || known.is_none() {
+            let mark = if touched { '+' } else { ' ' };
+            let line = text[at..end].trim_end();
+            lines.push(format!(
+                "{mark} {}:{number}: {}",
+                found.path,
+                shown_text(line.as_bstr())
+            ));
+        }
+        at = end;
+        number += 1;
+    }
+    lines
+}
