@@ -225,7 +225,7 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
 }
 
 /// Broken at blanks into lines of at most [`WIDTH`]; a longer word is cut, since no line may be longer. ASCII only.
-fn wrapped(text: &str) -> String {
+pub(crate) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let word: String = word

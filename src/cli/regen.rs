@@ -14,7 +14,7 @@ use crate::mail::{self, Mail};
 use crate::outgoing::{self, Output, Sort, Written};
 use crate::recipe::Recipe;
 use crate::repo::{ObjectId, Repo};
-use crate::series::{Regenerated, Series, Taken, regenerate_left};
+use crate::series::{Regenerated, Series, Taken, regenerate_left, unproven as unproven_base};
 use crate::ui::{Ui, shown_text};
 
 /// Regenerate the series on a base, and write its cover letter and patches as mails.
@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Overwrite files that were edited since they were written, and move a ref that is elsewhere
     #[arg(long)]
     force: bool,
+    /// Write it although something that it rests on was never proven as it is on this base; the cover letter says so
+    #[arg(long)]
+    unproven: bool,
     /// Print one JSON object: base, facts, edits with their places, commits, files
     #[arg(long)]
     json: bool,
@@ -96,6 +99,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     if let Some(warning) = &series.unfit_performance {
         ui.warning(warning);
     }
+    args.stands(&series, ui)?;
     let mails = args
         .letters
         .letters(&repo, &recipe, &series, &options)?
@@ -153,6 +157,20 @@ pub(super) fn applied(what: &[String], taken: &[Taken], json: bool, ui: Ui) -> R
 }
 
 impl Args {
+    /// Refuses a base that is unproven, unless that is what the user wants.
+    fn stands(&self, series: &Series, ui: Ui) -> Result<()> {
+        let unproven = series.standing.as_ref().filter(|it| !it.is_proven());
+        let Some(standing) = unproven else {
+            return Ok(());
+        };
+        if self.unproven {
+            ui.warning(&format!("unproven: {}", standing.sentence()));
+            return Ok(());
+        }
+        let base = crate::ui::shown_text(series.base.rev.as_bytes());
+        Err(unproven_base(standing, &format!("reroll check --record --base {base}")).into())
+    }
+
     /// Writes the mails; says where to, if they went to a directory.
     fn write(
         &self,

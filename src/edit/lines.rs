@@ -144,6 +144,8 @@ fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {
         function: None,
         range: offset..offset,
         at: offset,
+        target: offset..offset,
+        ranges: Vec::new(),
         matched: neighbour,
         captures: BTreeMap::new(),
         layout,

@@ -6,6 +6,7 @@
 mod braces;
 mod lines;
 mod make;
+pub mod moved;
 mod search;
 
 use std::collections::BTreeMap;
@@ -56,6 +57,10 @@ pub struct Anchor {
     pub range: Range<usize>,
     /// Offset whose line is reported.
     pub at: usize,
+    /// The statements that the edit is about, also where it only puts something beside them.
+    pub target: Range<usize>,
+    /// What the metavariables stand for, in the file.
+    pub ranges: Vec<Range<usize>>,
     /// The text that matched.
     pub matched: String,
     /// What the metavariables stand for, moved to the left margin, and `text`: the whole match.
@@ -359,6 +364,8 @@ pub fn whole_file() -> Anchor {
         function: None,
         range: 0..0,
         at: 0,
+        target: 0..0,
+        ranges: Vec::new(),
         matched: String::new(),
         captures: BTreeMap::new(),
         layout: Layout::Plain,

@@ -267,6 +267,8 @@ impl Search<'_> {
         let braces = Braces::around(source, function.block()?, &(found.start..found.range.end));
         Ok(Anchor {
             at: found.start,
+            target: found.range.clone(),
+            ranges: found.captures.values().cloned().collect(),
             matched: one_line(source.slice(found.start..found.range.end)),
             range: found.range,
             function: Some(function),
@@ -393,6 +395,8 @@ fn beside(source: &Source, function: Function, at: usize, layout: Layout) -> Anc
     Anchor {
         range: at..at,
         at: function.start,
+        target: at..at,
+        ranges: Vec::new(),
         matched,
         captures,
         function: Some(function),

@@ -21,7 +21,7 @@ pub(super) struct Closure {
 struct Headers<'a> {
     repo: &'a Repo,
     tree_id: ObjectId,
-    architectures: &'a [String],
+    architectures: Vec<String>,
     /// The blobs by their paths.
     blobs: HashMap<String, ObjectId>,
     /// The directories that were listed.
@@ -39,12 +39,17 @@ impl Closure {
         let mut all = Headers {
             repo,
             tree_id,
-            architectures,
+            architectures: if architectures.is_empty() {
+                let names = repo.directory(tree_id, "arch".into())?;
+                names.iter().map(ToString::to_string).collect()
+            } else {
+                architectures.clone()
+            },
             blobs: HashMap::new(),
             listed: BTreeSet::new(),
         };
         all.list("include")?;
-        for architecture in architectures {
+        for architecture in all.architectures.clone() {
             all.list(&format!("arch/{architecture}/include"))?;
         }
         for root in roots {
@@ -132,7 +137,7 @@ impl Headers<'_> {
         let general = ["include", "include/uapi"].map(|root| format!("{root}/{path}"));
         let mut found: Vec<String> = general.into_iter().filter_map(there).collect();
         let mut generic = false;
-        for architecture in self.architectures {
+        for architecture in &self.architectures {
             let own = ["include", "include/uapi"]
                 .map(|root| format!("arch/{architecture}/{root}/{path}"));
             let own: Vec<_> = own.into_iter().filter_map(there).collect();

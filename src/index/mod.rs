@@ -30,7 +30,7 @@ pub struct Question {
     pub files: Vec<String>,
     /// Further headers, as an `#include <...>` names them.
     pub headers: Vec<String>,
-    /// The architectures (directories below `arch/`) whose headers count.
+    /// The architectures (directories below `arch/`) whose headers count; none stands for all.
     pub architectures: Vec<String>,
 }
 

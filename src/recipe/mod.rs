@@ -161,7 +161,7 @@ pub struct RestsSpec {
     /// C files besides those of the functions: what is defined out of line is found in them. One that a base does not have is left out.
     #[serde(default)]
     pub files: Vec<String>,
-    /// The architectures (directories below `arch/`) whose headers count.
+    /// The architectures (directories below `arch/`) whose headers count; none stands for all.
     #[serde(default)]
     pub architectures: Vec<String>,
     /// Structures whose whole layout counts, not just the members that are used.

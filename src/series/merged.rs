@@ -8,6 +8,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
+use super::ground::Ground;
 use super::run::Run;
 use super::survey::{self, Presence, Survey};
 use super::tree::Tree;
@@ -88,7 +89,12 @@ impl Merged {
             templates: Templates::new()?,
             performance: None,
         };
-        let mut run = Run::new(repo, tree, writer);
+        let files = recipe
+            .functions
+            .iter()
+            .map(|function| function.file.clone());
+        let ground = Ground::new(repo, base, recipe, files.collect());
+        let mut run = Run::new(repo, tree, writer, &ground);
         let mut same = false;
         for spec in &recipe.patches[..self.patches] {
             same = run.skip(spec)?;

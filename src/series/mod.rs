@@ -2,6 +2,7 @@
 //!
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
+mod ground;
 mod merged;
 mod rest;
 mod run;
@@ -13,12 +14,16 @@ mod write;
 use anyhow::Result;
 use bstr::BString;
 
+use crate::bench::letter;
 use crate::bench::record::{self, Standing};
 use crate::edit::Landing;
 use crate::facts::Found;
 use crate::recipe::{Place, Recipe};
 use crate::repo::{Base, Commit, Repo, Signature};
+use crate::rests;
 use crate::template::Templates;
+use ground::Ground;
+pub use ground::unproven;
 pub use merged::Merged;
 pub use rest::{Taken, regenerate_left};
 use run::Run;
@@ -54,6 +59,8 @@ pub struct Series {
     pub patches: Vec<Patch>,
     /// The cover letter's text.
     pub cover: String,
+    /// Whether all that the series rests on says what it said where it was proven; `None` where the recipe does not say what that is.
+    pub standing: Option<rests::Standing>,
     /// What to warn of where the recorded performance was left out.
     pub unfit_performance: Option<String>,
 }
@@ -129,7 +136,13 @@ pub fn regenerate_rest(
         templates: Templates::new()?,
         performance,
     };
-    let mut run = Run::new(repo, tree, writer);
+    let files = recipe
+        .functions
+        .iter()
+        .map(|function| function.file.clone());
+    let ground = Ground::new(repo, base, recipe, files.collect());
+    let standing = ground.standing(&mut tree, recipe)?;
+    let mut run = Run::new(repo, tree, writer, &ground);
     let (there, rest) = recipe.patches.split_at(merged.patches);
     for spec in there {
         run.skip(spec)?;
@@ -153,6 +166,9 @@ pub fn regenerate_rest(
             merged.note(&mut writer, recipe)?
         );
     }
+    if let Some(standing) = standing.as_ref().filter(|standing| !standing.is_proven()) {
+        cover = format!("{}\n\n{}", cover.trim_end(), note_of(standing));
+    }
     Ok(Regenerated::Series(Box::new(Series {
         base: base.clone(),
         release: writer.survey.release,
@@ -161,6 +177,13 @@ pub fn regenerate_rest(
         merged: merged.patches,
         patches,
         cover,
+        standing,
         unfit_performance,
     })))
+}
+
+/// What the cover letter says of a base that is unproven.
+fn note_of(standing: &rests::Standing) -> String {
+    let sentence = format!("Unproven on this base: {}.", standing.sentence());
+    letter::wrapped(&sentence) + "\n"
 }

@@ -8,9 +8,14 @@ use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Patch;
+use super::ground::Ground;
 use super::tree::Tree;
 use super::write::Writer;
+<<<<<<< HEAD
 use crate::carry;
+=======
+use crate::edit::moved::Moved;
+>>>>>>> 01b13f7 (series: prove names and moved text of each edit; say what was never proven)
 use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
@@ -23,6 +28,7 @@ pub(super) struct Run<'a> {
     repo: &'a Repo,
     tree: Tree<'a>,
     writer: Writer<'a>,
+    ground: &'a Ground<'a>,
     landings: Vec<Landing>,
     /// The functions that the edits so far have defined.
     defined: Vec<String>,
@@ -32,11 +38,17 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// A run that has made nothing yet.
-    pub(super) fn new(repo: &'a Repo, tree: Tree<'a>, writer: Writer<'a>) -> Self {
+    pub(super) fn new(
+        repo: &'a Repo,
+        tree: Tree<'a>,
+        writer: Writer<'a>,
+        ground: &'a Ground<'a>,
+    ) -> Self {
         Self {
             repo,
             tree,
             writer,
+            ground,
             landings: Vec::new(),
             defined: Vec::new(),
             skipped: BTreeSet::new(),
@@ -190,14 +202,41 @@ impl<'a> Run<'a> {
         };
         let (source, mode) = self.existing(patch, edit)?;
         let writer = &mut self.writer;
+        let mut written = Vec::new();
         let (anchor, new) = make(&search, &source, &mut |texts, anchor| {
-            writer.edit_text(edit, texts, anchor)
+            written = writer.edit_text(edit, texts, anchor)?;
+            Ok(written.clone())
         })?;
+        self.prove(edit, &source, &new, &anchor)?;
+        self.ground.add(&edit.file, &written);
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
         self.tree
             .write(&edit.file, mode, new.text().to_vec(), Some(new));
         Ok(())
+    }
+
+    /// Proves that an edit's text means in its place what it says.
+    fn prove(
+        &self,
+        edit: &EditSpec,
+        before: &Source,
+        after: &Source,
+        anchor: &Anchor,
+    ) -> Result<()> {
+        let (ground, path) = (self.ground, edit.file.as_str());
+        // Made here, so that what cannot be read is an error and not a name that nobody knows.
+        ground.index()?;
+        Moved {
+            edit,
+            file: path,
+            before,
+            after,
+            anchor,
+            kinds: &|name| ground.kinds(name, path).unwrap_or_default(),
+            outside: &|name| ground.kinds_outside(name, path).unwrap_or_default(),
+        }
+        .prove()
     }
 
     fn create(&mut self, patch: &PatchSpec, edit: &EditSpec, text: &Text) -> Result<()> {
@@ -223,8 +262,14 @@ impl<'a> Run<'a> {
             .into());
         }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
+<<<<<<< HEAD
         let bytes = carry::unpack(&rendered).into_owned();
         let source = Source::new(bytes.clone());
+=======
+        self.ground.is_new(edit, &rendered)?;
+        self.ground.add(&edit.file, std::slice::from_ref(&rendered));
+        let source = Source::new(rendered.clone().into_bytes());
+>>>>>>> 01b13f7 (series: prove names and moved text of each edit; say what was never proven)
         self.land(patch, edit, &source, &anchor);
         self.tree.write(&edit.file, MODE_FILE, bytes, Some(source));
         Ok(())
