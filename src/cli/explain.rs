@@ -5,8 +5,9 @@ use anyhow::Result;
 use super::regen;
 use super::select::{Findings, ReadArgs};
 use crate::edit::Landing;
-use crate::error::Exit;
+use crate::error::{Exit, Refusal};
 use crate::repo::Signature;
+use crate::rests::{Rest, Standing};
 use crate::series::{Options, regenerate_left};
 use crate::ui::{Ui, shown_text};
 
@@ -17,6 +18,9 @@ use crate::ui::{Ui, shown_text};
 pub(super) struct Args {
     #[command(flatten)]
     read: ReadArgs,
+    /// Show what the series rests on and does not edit instead: each definition, where it is, what led to it, and whether it was proven
+    #[arg(long)]
+    rests_on: bool,
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
@@ -38,9 +42,53 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let Some(series) = regen::series(regenerated, &taken, args.read.json, ui)? else {
         return Ok(Exit::Done);
     };
-    let text = text(&series.landings);
-    let found = Findings::Edits(&series.landings);
-    args.read.print((&base, &series.release), found, &text, ui)
+    let base = (&base, series.release.as_str());
+    if args.rests_on {
+        let Some(standing) = &series.standing else {
+            return Err(Refusal::usage(format!(
+                "the recipe of `{}` does not say what it rests on",
+                recipe.series.name
+            ))
+            .hint("add `[rests-on]` to its `series.toml`; ARCHITECTURE.md has the keys")
+            .into());
+        };
+        let rests = standing.report();
+        return args
+            .read
+            .print(base, Findings::RestsOn(&rests), &rests_on(&rests), ui);
+    }
+    let mut text = text(&series.landings);
+    if let Some(standing) = &series.standing {
+        text.push_str(&summary(standing));
+    }
+    args.read
+        .print(base, Findings::Edits(&series.landings), &text, ui)
+}
+
+/// How the base stands, on a line.
+fn summary(standing: &Standing) -> String {
+    let count = standing.items.len();
+    let state = if standing.is_proven() {
+        "all as they were proven".to_owned()
+    } else {
+        format!("unproven: {}", standing.sentence())
+    };
+    format!("\nrests on {count} definitions (`--rests-on` lists them): {state}\n")
+}
+
+/// What the series rests on, a line each.
+fn rests_on(rests: &[Rest]) -> String {
+    let lines = rests.iter().map(|rest| {
+        let state = if rest.proven { "proven  " } else { "unproven" };
+        let by = if rest.by.is_empty() {
+            String::new()
+        } else {
+            format!(", by way of {}", rest.by)
+        };
+        let what = format!("{state} {} at {}{by}", rest.name, rest.place);
+        format!("{}\n", shown_text(what.as_bytes()))
+    });
+    lines.collect()
 }
 
 /// The edits, patch by patch.

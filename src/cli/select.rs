@@ -14,6 +14,7 @@ use crate::error::{Exit, Refusal};
 use crate::facts::{Found, release};
 use crate::recipe::{self, Recipe};
 use crate::repo::{Base, Repo};
+use crate::rests::Rest;
 use crate::ui::{Ui, shown_text};
 
 /// Which base.
@@ -54,6 +55,8 @@ pub(super) struct ReadArgs {
 pub(super) enum Findings<'a> {
     Facts(&'a [Found]),
     Edits(&'a [Landing]),
+    #[serde(rename = "rests-on")]
+    RestsOn(&'a [Rest]),
 }
 
 #[derive(Serialize)]

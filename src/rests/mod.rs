@@ -16,7 +16,7 @@ use anyhow::Result;
 pub use form::Form;
 pub use reach::{Item, Root, reach};
 pub use record::Proven;
-pub use standing::{Standing, Unproven};
+pub use standing::{Rest, Standing, Unproven};
 
 use crate::index::{Index, Question};
 use crate::recipe::{Action, Recipe, RestsSpec, Spot, Text};

@@ -25,6 +25,15 @@ pub struct Item {
     pub by: String,
 }
 
+impl Item {
+    /// Where it is: `file:line`, the first of them if there are several.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let first = self.definitions.first();
+        first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line()))
+    }
+}
+
 /// Code that things are looked for from: a name for a person, its text, and the file that it is in, if any.
 pub struct Root {
     /// What it is, for a person.

@@ -44,7 +44,36 @@ pub struct Unproven {
 /// How many lines of one definition are shown.
 const MOST_LINES: usize = 12;
 
+/// One definition that a series rests on, for a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rest {
+    /// Its name.
+    pub name: String,
+    /// Where it is: `file:line`, the first of them if there are several.
+    pub place: String,
+    /// What led to it; empty for a structure.
+    pub by: String,
+    /// Its form: a digest.
+    pub form: String,
+    /// Whether that form was proven.
+    pub proven: bool,
+}
+
 impl Standing {
+    /// All of it, by name.
+    #[must_use]
+    pub fn report(&self) -> Vec<Rest> {
+        let items = self.items.iter();
+        let rest = |item: &Item| Rest {
+            name: item.name.clone(),
+            place: item.place(),
+            by: item.by.clone(),
+            form: item.form.id.clone(),
+            proven: self.reason.is_none() && !self.unproven.iter().any(|it| it.name == item.name),
+        };
+        items.map(rest).collect()
+    }
+
     /// Holds what the series rests on against what was proven.
     pub(super) fn of(items: Vec<Item>, proven: &Result<Proven, String>) -> Self {
         let nothing = Proven::default();
@@ -140,10 +169,9 @@ impl Unproven {
         let mut proven_on: Vec<String> = releases.map(str::to_owned).collect();
         proven_on.sort();
         proven_on.dedup();
-        let first = item.definitions.first();
         Self {
             name: item.name.clone(),
-            place: first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line())),
+            place: item.place(),
             by: item.by.clone(),
             proven_on,
             lines: item
