@@ -8,13 +8,15 @@ use super::letters::LetterArgs;
 use super::regen;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::cache::Cache;
-use crate::error::Exit;
+use crate::error::{Exit, Refusal};
 use crate::gate::settings::Settings;
-use crate::gate::{Subject, command, harness_directory};
+use crate::gate::{Report, Subject, command, harness_directory, proof};
 use crate::lab::Lab;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
-use crate::series::regenerate_left;
+use crate::rests::record::ProvenBase;
+use crate::rests::{self, Proven, Standing};
+use crate::series::{Series, regenerate_left};
 use crate::ui::Ui;
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
@@ -35,6 +37,9 @@ pub(super) struct Args {
     series: SeriesArgs,
     #[command(flatten)]
     letters: LetterArgs,
+    /// Keep, beside the series, what it rests on on this base as proven: the build and equality gates must pass in every configuration
+    #[arg(long, conflicts_with_all = ["directory", "branch"])]
+    record: bool,
     #[command(flatten)]
     gates: command::GateArgs,
 }
@@ -44,13 +49,18 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let settings = Settings::of(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     repo.keep_in_memory()?;
-    let subject = match (&args.directory, &args.branch) {
-        (Some(directory), _) => Some(Subject::from_directory(&repo, base, directory, settings)?),
-        (None, Some(branch)) => Some(Subject::from_branch(&repo, base, branch, settings)?),
-        (None, None) => regenerated(args, &repo, &base, &recipe, settings, ui)?,
-    };
-    let Some(mut subject) = subject else {
-        return Ok(Exit::Done);
+    let mut stands = None;
+    let mut subject = match (&args.directory, &args.branch) {
+        (Some(directory), _) => Subject::from_directory(&repo, base, directory, settings)?,
+        (None, Some(branch)) => Subject::from_branch(&repo, base, branch, settings)?,
+        (None, None) => {
+            let Some((series, subject)) = regenerated(args, &repo, &base, &recipe, settings, ui)?
+            else {
+                return Ok(Exit::Done);
+            };
+            stands = Some(Stands::of(&recipe, &series, args.record)?);
+            subject
+        }
     };
     let lab = Lab::open(&lab_directory()?)?;
     if let Some(equality) = &subject.settings.equality {
@@ -60,7 +70,105 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             equality,
         )?);
     }
-    Ok(command::run(&subject, &args.gates, &lab, ui)?.exit())
+    let report = command::run(&subject, &args.gates, &lab, ui)?;
+    match stands {
+        Some(stands) => stands.end(&report, &subject.settings, ui),
+        None => Ok(report.exit()),
+    }
+}
+
+/// What the series rests on on the base, and what is to become of it.
+struct Stands {
+    standing: Option<Standing>,
+    base: ProvenBase,
+    /// Where it is recorded, and what is known there already.
+    record: Option<(PathBuf, Proven)>,
+}
+
+impl Stands {
+    /// Refuses at once what could not be recorded at the end.
+    fn of(recipe: &Recipe, series: &Series, record: bool) -> Result<Self> {
+        let name = &recipe.series.name;
+        let refuse = |message: String, hint: &str| Err(Refusal::usage(message).hint(hint).into());
+        let mut target = None;
+        if record {
+            let Some(directory) = &recipe.directory else {
+                return refuse(
+                    format!("the series `{name}` is in this binary, which cannot be written"),
+                    "record it in a clone of its project, or name a directory with `--series`",
+                );
+            };
+            if series.standing.is_none() {
+                return refuse(
+                    format!("the recipe of `{name}` does not say what it rests on"),
+                    "add `[rests-on]` to its `series.toml`; ARCHITECTURE.md has the keys",
+                );
+            }
+            if series.merged > 0 {
+                return refuse(
+                    format!(
+                        "this base has the first patches of `{name}`; only the whole series is recorded"
+                    ),
+                    "name a base without them",
+                );
+            }
+            let known = match rests::proven(recipe)? {
+                Ok(known) => known,
+                // What was proven of other code says nothing of this.
+                Err(_) => Proven::nothing(&recipe.code_digest()),
+            };
+            target = Some((directory.clone(), known));
+        }
+        Ok(Self {
+            standing: series.standing.clone(),
+            base: ProvenBase {
+                release: series.release.clone(),
+                tree: series.base.tree_id.to_string(),
+                configurations: Vec::new(),
+            },
+            record: target,
+        })
+    }
+
+    /// Records what was proven, or says what was not.
+    fn end(mut self, report: &Report, settings: &Settings, ui: Ui) -> Result<Exit> {
+        let Some(standing) = self.standing.take() else {
+            return Ok(report.exit());
+        };
+        let proof = proof(report, settings);
+        if let Some((directory, mut proven)) = self.record.take() {
+            let configurations = proof.map_err(|missing| {
+                Refusal::drift("nothing is recorded: the gates do not prove the series on this base")
+                    .details(missing.iter().map(|line| format!("  {line}")).collect())
+                    .hint("a record needs the gates `build` and `equality` to pass, without `--configuration`; `reroll doctor` says which tools are missing")
+            })?;
+            self.base.configurations = configurations;
+            let count = standing.items.len();
+            let release = self.base.release.clone();
+            proven.add(self.base, &standing.items);
+            rests::write(&directory, &proven)?;
+            ui.status(&format!(
+                "recorded in {}: {count} definitions as proven on {release}",
+                directory.join(rests::record::FILE).display()
+            ));
+            return Ok(report.exit());
+        }
+        if standing.is_proven() {
+            return Ok(report.exit());
+        }
+        let sentence = standing.sentence();
+        if proof.is_ok() {
+            ui.note(&format!(
+                "{sentence}; these gates prove it: `--record` keeps that"
+            ));
+            return Ok(report.exit());
+        }
+        ui.warning(&format!("unproven: {sentence}"));
+        Ok(match report.exit() {
+            Exit::Done => Exit::Drift,
+            exit => exit,
+        })
+    }
 }
 
 /// The series made anew on the base; `None` where the base has it.
@@ -71,7 +179,7 @@ fn regenerated(
     recipe: &Recipe,
     settings: Settings,
     ui: Ui,
-) -> Result<Option<Subject>> {
+) -> Result<Option<(Box<Series>, Subject)>> {
     let author = args.letters.author(recipe)?;
     let options = args.letters.options(&author, recipe, base)?;
     let (regenerated, taken) = regenerate_left(repo, base, recipe, &options)?;
@@ -82,7 +190,8 @@ fn regenerated(
         ui.warning(warning);
     }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
-    Subject::from_series(repo, &series, letters, settings).map(Some)
+    let subject = Subject::from_series(repo, &series, letters, settings)?;
+    Ok(Some((series, subject)))
 }
 
 pub(super) fn lab_directory() -> Result<PathBuf> {

@@ -13,6 +13,7 @@ mod kbuild;
 mod mail;
 mod maintainers;
 mod onto;
+mod proof;
 mod render;
 mod run;
 mod scratch;
@@ -33,6 +34,8 @@ use crate::error::Exit;
 pub use equality::{
     Complaints, Native, Plan, Replay, Unfit, Unit, build_native, harness_directory, harness_files,
 };
+pub use equality::{Native, Unfit, build_native, harness_directory, harness_files};
+pub use proof::proof;
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
 pub use toolchain::compiler_version;

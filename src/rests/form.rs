@@ -36,7 +36,12 @@ pub(super) fn form(definitions: &[&Found]) -> Form {
         .iter()
         .map(|found| {
             let pieces = pieces(found).into_iter().map(|piece| piece.id);
-            (canonical(found), pieces.collect())
+            let conditions = found
+                .definition
+                .conditions
+                .iter()
+                .map(|it| condition_id(it));
+            (canonical(found), conditions.chain(pieces).collect())
         })
         .collect();
     texts.sort();
@@ -56,6 +61,11 @@ impl Form {
 pub(super) fn piece_id(text: &[u8], tokens: &[Token]) -> String {
     let words = tokens.iter().map(|token| token.text(text).to_vec());
     digest(words)[..PIECE_DIGITS].to_owned()
+}
+
+/// A short digest of an `#if` that a definition stands under.
+pub(super) fn condition_id(condition: &str) -> String {
+    digest([condition.as_bytes().to_vec()])[..PIECE_DIGITS].to_owned()
 }
 
 /// The pieces of a definition.

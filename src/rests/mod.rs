@@ -18,6 +18,7 @@ pub use reach::{Item, Root, reach};
 pub use record::Proven;
 pub use standing::{Rest, Standing, Unproven};
 
+use crate::error::Refusal;
 use crate::index::{Index, Question};
 use crate::recipe::{Action, Recipe, RestsSpec, Spot, Text};
 
@@ -133,11 +134,22 @@ pub fn cache() -> Option<std::path::PathBuf> {
 /// The directory of a series on disk takes the record; the one in this binary cannot.
 pub fn write(directory: &Path, proven: &Proven) -> Result<()> {
     let text = proven.text()?;
-    let mut aside = tempfile::NamedTempFile::new_in(directory)?;
-    std::io::Write::write_all(&mut aside, text.as_bytes())?;
-    aside.as_file().sync_all()?;
-    aside.persist(directory.join(record::FILE))?;
-    Ok(())
+    let file = directory.join(record::FILE);
+    let write = || -> std::io::Result<()> {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let mut aside = tempfile::Builder::new()
+            .permissions(mode)
+            .tempfile_in(directory)?;
+        std::io::Write::write_all(&mut aside, text.as_bytes())?;
+        aside.as_file().sync_all()?;
+        aside.persist(&file)?;
+        Ok(())
+    };
+    write().map_err(|error| {
+        Refusal::tool(format!("cannot write `{}`: {error}", file.display()))
+            .hint("check the permissions and the free space; the gates' outcomes are kept, so that a second run is quick")
+            .into()
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use anyhow::Result;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::form::pieces;
+use super::form::{condition_id, pieces};
 use super::reach::Item;
 use super::record::{Known, Proven};
 use crate::index::Found;
@@ -228,12 +228,17 @@ fn common(known: &Known, item: &Item) -> usize {
 /// The lines of a definition; where `known` are the pieces of a form, only the lines around what is new, which are marked.
 fn shown(found: &Found, known: Option<&[&str]>) -> Vec<String> {
     let text = &found.file.text;
+    let is_new = |id: &str| known.is_some_and(|known| !known.contains(&id));
     let new: Vec<_> = pieces(found)
         .into_iter()
-        .filter(|piece| known.is_some_and(|known| !known.contains(&piece.id.as_str())))
+        .filter(|piece| is_new(&piece.id))
         .map(|piece| piece.range)
         .collect();
-    let mut lines = Vec::new();
+    let conditions = found.definition.conditions.iter();
+    let conditions = conditions.filter(|it| is_new(&condition_id(it)));
+    let mut lines: Vec<_> = conditions
+        .map(|it| format!("+ under `#if {}`", shown_text(it.as_bytes())))
+        .collect();
     let mut at = crate::syntax::line_start(text, found.definition.range.start);
     let mut number = found.line();
     while at < found.definition.range.end {
