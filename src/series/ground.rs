@@ -99,6 +99,13 @@ impl<'a> Ground<'a> {
         Ok(outside.map(|(kind, _)| kind).collect())
     }
 
+    /// The files other than the one at `path` that define or declare a name.
+    pub(super) fn places_outside(&self, name: &str, path: &str) -> Result<Vec<String>> {
+        let found = self.found(name)?.into_iter();
+        let outside = found.filter(|(_, file)| file != path && is_seen(file, path));
+        Ok(outside.map(|(_, file)| file).collect())
+    }
+
     fn found(&self, name: &str) -> Result<Vec<(Kind, String)>> {
         let base = self.index()?.kinds(name).into_iter();
         let mut found: Vec<_> = base.map(|(kind, path)| (kind, path.to_owned())).collect();

@@ -3,6 +3,7 @@
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
 mod ground;
+mod mentions;
 mod merged;
 mod rest;
 mod run;

@@ -9,6 +9,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::Patch;
 use super::ground::Ground;
+use super::mentions::{Changed, Step, Trail};
 use super::tree::Tree;
 use super::write::Writer;
 <<<<<<< HEAD
@@ -19,7 +20,7 @@ use crate::edit::moved::Moved;
 use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
-use crate::recipe::{Action, EditSpec, PatchSpec, Text};
+use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
 use crate::syntax::Source;
 
@@ -32,6 +33,8 @@ pub(super) struct Run<'a> {
     landings: Vec<Landing>,
     /// The functions that the edits so far have defined.
     defined: Vec<String>,
+    /// What the patch that is being made has done so far.
+    trail: Trail,
     /// The files that patches in the base have changed.
     skipped: BTreeSet<String>,
 }
@@ -51,6 +54,7 @@ impl<'a> Run<'a> {
             ground,
             landings: Vec::new(),
             defined: Vec::new(),
+            trail: Trail::default(),
             skipped: BTreeSet::new(),
         }
     }
@@ -117,6 +121,7 @@ impl<'a> Run<'a> {
     /// Makes the edits of a patch; the files it touches, sorted.
     fn edits(&mut self, spec: &PatchSpec) -> Result<Vec<String>> {
         let mut touched = BTreeSet::new();
+        self.trail = Trail::default();
         for edit in &spec.edits {
             if self.wanted(edit)? {
                 self.edit(spec, edit)
@@ -135,6 +140,7 @@ impl<'a> Run<'a> {
             ))
             .into());
         }
+        self.trail.settle(spec, self.ground)?;
         Ok(touched.into_iter().collect())
     }
 
@@ -209,11 +215,45 @@ impl<'a> Run<'a> {
         })?;
         self.prove(edit, &source, &new, &anchor)?;
         self.ground.add(&edit.file, &written);
+        self.follow(edit, &source, &new, &anchor, &written);
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
         self.tree
             .write(&edit.file, mode, new.text().to_vec(), Some(new));
         Ok(())
+    }
+
+    /// Keeps what an edit was about, and what it changes for others.
+    fn follow(
+        &mut self,
+        edit: &EditSpec,
+        before: &Source,
+        after: &Source,
+        anchor: &Anchor,
+        written: &[String],
+    ) {
+        let (how, parameters) = match &edit.action {
+            Action::Insert(Spot::Parameter(..), _) => ("takes another parameter", true),
+            Action::Extract { .. } if written.last().is_some_and(|call| call.trim().is_empty()) => {
+                ("does not do any more what moves out of it", false)
+            }
+            _ => ("", false),
+        };
+        if let Some(name) = anchor.function_name().filter(|_| !how.is_empty()) {
+            self.trail.changed.push(Changed {
+                name: name.to_owned(),
+                file: edit.file.clone(),
+                edit: edit.clone(),
+                how,
+                parameters,
+            });
+        }
+        self.trail.steps.push(Step {
+            file: edit.file.clone(),
+            before: before.clone(),
+            after: after.clone(),
+            target: anchor.target.clone(),
+        });
     }
 
     /// Proves that an edit's text means in its place what it says.
