@@ -40,6 +40,12 @@ impl Moved<'_> {
     /// Proves it all.
     pub fn prove(&self) -> Result<()> {
         let changed = self.anchor.function_name();
+        // What the base's function takes from outside is there, also for what is moved out of it.
+        let origin = changed
+            .map(|name| self.scope(self.before, name))
+            .transpose()?
+            .flatten();
+        let origin = origin.map(|(_, scope)| scope).unwrap_or_default();
         for name in changed
             .into_iter()
             .chain(self.edit.defines.iter().map(String::as_str))
@@ -47,7 +53,7 @@ impl Moved<'_> {
             let before = self.scope(self.before, name)?;
             if let Some((_, scope)) = self.scope(self.after, name)? {
                 let before = before.map(|(_, scope)| scope).unwrap_or_default();
-                self.names_are_declared(name, &before, &scope)?;
+                self.names_are_declared(name, [&before, &origin], &scope)?;
                 self.names_are_new(name, &before, &scope)?;
             }
         }
@@ -67,8 +73,14 @@ impl Moved<'_> {
     }
 
     /// Names that a function did not take from outside before must be there to be taken.
-    fn names_are_declared(&self, function: &str, before: &Scope, after: &Scope) -> Result<()> {
-        let known: BTreeSet<&str> = before.free().map(|used| used.name.as_str()).collect();
+    fn names_are_declared(
+        &self,
+        function: &str,
+        [before, origin]: [&Scope; 2],
+        after: &Scope,
+    ) -> Result<()> {
+        let known = before.free().chain(origin.free());
+        let known: BTreeSet<&str> = known.map(|used| used.name.as_str()).collect();
         let new = after
             .free()
             .filter(|used| !known.contains(used.name.as_str()) && !used.member);

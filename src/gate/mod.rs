@@ -34,7 +34,6 @@ use crate::error::Exit;
 pub use equality::{
     Complaints, Native, Plan, Replay, Unfit, Unit, build_native, harness_directory, harness_files,
 };
-pub use equality::{Native, Unfit, build_native, harness_directory, harness_files};
 pub use proof::proof;
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};

@@ -12,6 +12,7 @@ use crate::index::{Index, Kind, Question, scan};
 use crate::recipe::{EditSpec, Recipe};
 use crate::repo::{Base, Repo};
 use crate::rests::{self, Root, Standing};
+use crate::shape::Sees;
 
 /// What a base is beyond the edited lines. The index is made when the first question needs it.
 pub(super) struct Ground<'a> {
@@ -141,6 +142,17 @@ impl<'a> Ground<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Sees for Ground<'_> {
+    fn definitions(&self, name: &str) -> Vec<(Kind, Vec<u8>)> {
+        let found = self.index().and_then(|index| index.definitions(name));
+        let seen = found.unwrap_or_default().into_iter().filter(|found| {
+            self.question.files.contains(&found.path) || !found.path.ends_with(".c")
+        });
+        seen.map(|found| (found.definition.kind, found.text().to_vec()))
+            .collect()
     }
 }
 

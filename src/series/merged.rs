@@ -81,19 +81,19 @@ impl Merged {
     ) -> Result<bool> {
         let mut tree = Tree::new(repo, base);
         self.undo(&mut tree);
-        let writer = Writer {
-            base,
-            recipe,
-            options,
-            survey: Survey::of(&mut tree, recipe)?,
-            templates: Templates::new()?,
-            performance: None,
-        };
         let files = recipe
             .functions
             .iter()
             .map(|function| function.file.clone());
         let ground = Ground::new(repo, base, recipe, files.collect());
+        let writer = Writer {
+            base,
+            recipe,
+            options,
+            survey: Survey::of(&mut tree, recipe, &ground)?,
+            templates: Templates::new()?,
+            performance: None,
+        };
         let mut run = Run::new(repo, tree, writer, &ground);
         let mut same = false;
         for spec in &recipe.patches[..self.patches] {

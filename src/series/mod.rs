@@ -123,7 +123,12 @@ pub fn regenerate_rest(
         return Ok(Regenerated::Applied(what));
     }
     merged.undo(&mut tree);
-    let survey = Survey::of(&mut tree, recipe)?;
+    let files = recipe
+        .functions
+        .iter()
+        .map(|function| function.file.clone());
+    let ground = Ground::new(repo, base, recipe, files.collect());
+    let survey = Survey::of(&mut tree, recipe, &ground)?;
     let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
         Standing::None => (None, None),
         Standing::Unfit(warning) => (None, Some(warning)),
@@ -137,11 +142,6 @@ pub fn regenerate_rest(
         templates: Templates::new()?,
         performance,
     };
-    let files = recipe
-        .functions
-        .iter()
-        .map(|function| function.file.clone());
-    let ground = Ground::new(repo, base, recipe, files.collect());
     let standing = ground.standing(&mut tree, recipe)?;
     let mut run = Run::new(repo, tree, writer, &ground);
     let (there, rest) = recipe.patches.split_at(merged.patches);

@@ -11,7 +11,7 @@ use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::{self, Found};
 use crate::recipe::{Action, EditSpec, Fact, FunctionSpec, PatchSpec, Recipe};
-use crate::shape::{Mismatch, Missing, Parts, divide, missing, quote};
+use crate::shape::{Mismatch, Missing, Parts, Sees, divide, missing, quote};
 
 /// What a base says about itself: enough to explain, or to regenerate.
 pub(super) struct Survey {
@@ -24,10 +24,10 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Surveys a base.
-    pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Self> {
+    pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe, sees: &dyn Sees) -> Result<Self> {
         let release = release(tree)?;
         // First: a function that has changed is explained best by its parts.
-        let parts = shapes(tree, recipe)?;
+        let parts = shapes(tree, recipe, sees)?;
         Ok(Self {
             release,
             facts: facts(tree, recipe)?,
@@ -133,11 +133,15 @@ pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec
 }
 
 /// Divides every function that the recipe builds on; all that does not fit is reported at once.
-fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts>> {
+fn shapes(
+    tree: &mut Tree<'_>,
+    recipe: &Recipe,
+    sees: &dyn Sees,
+) -> Result<BTreeMap<String, Parts>> {
     let mut divided = BTreeMap::new();
     let mut mismatches = Vec::new();
     for spec in &recipe.functions {
-        match shape(tree, spec)? {
+        match shape(tree, spec, sees)? {
             Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
             Err(mut wrong) => {
                 for mismatch in &mut wrong {
@@ -155,7 +159,11 @@ fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts
 }
 
 /// One function of the base, divided; or why it cannot be.
-fn shape(tree: &mut Tree<'_>, spec: &FunctionSpec) -> Result<Result<Parts, Vec<Mismatch>>> {
+fn shape(
+    tree: &mut Tree<'_>,
+    spec: &FunctionSpec,
+    sees: &dyn Sees,
+) -> Result<Result<Parts, Vec<Mismatch>>> {
     let FunctionSpec {
         file, name, place, ..
     } = spec;
@@ -172,7 +180,7 @@ fn shape(tree: &mut Tree<'_>, spec: &FunctionSpec) -> Result<Result<Parts, Vec<M
     };
     let found = source.functions_named(name)?;
     match found.as_slice() {
-        [function] => Ok(divide(&source, function, spec)),
+        [function] => Ok(divide(&source, function, spec, sees)),
         [] => {
             let Missing { message, details } = missing(&source, file, name);
             let hint = format!("say which function it is now at {place}");

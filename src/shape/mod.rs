@@ -4,6 +4,7 @@
 
 mod effect;
 mod near;
+mod steady;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,9 +16,12 @@ use effect::{called, identifiers, variation};
 use near::nearest;
 pub use near::{Missing, closest, left_aligned, missing, quote};
 
+use steady::Steady;
+pub use steady::{Blind, Sees};
+
 use crate::pattern::{Captures, InFor, Pattern};
 use crate::recipe::{Count, FunctionSpec, PartSpec};
-use crate::syntax::{Function, Source, Statement, block_children, token_texts};
+use crate::syntax::{Function, Scope, Source, Statement, block_children, token_texts};
 
 /// The name of the capture that nested parts divide among them.
 const BODY: &str = "BODY";
@@ -58,10 +62,13 @@ pub fn divide(
     source: &Source,
     function: &Function,
     spec: &FunctionSpec,
+    sees: &dyn Sees,
 ) -> Result<Parts, Vec<Mismatch>> {
     let mut division = Division {
         source,
         spec,
+        sees,
+        scope: Scope::of(source, function).unwrap_or_default(),
         parts: Parts::new(),
         mismatches: Vec::new(),
     };
@@ -88,6 +95,8 @@ pub fn divide(
 struct Division<'a> {
     source: &'a Source,
     spec: &'a FunctionSpec,
+    sees: &'a dyn Sees,
+    scope: Scope,
     parts: Parts,
     mismatches: Vec<Mismatch>,
 }
@@ -306,7 +315,14 @@ impl Division<'_> {
             }
         }
         for (banned, (name, range)) in bounds(&part.without, captured) {
-            if let Some((why, at)) = variation(self.source, statement.node, range, banned) {
+            let steady = Steady {
+                sees: self.sees,
+                scope: &self.scope,
+                varying: banned,
+                calls: part.calls.as_deref().unwrap_or_default(),
+            };
+            let why = variation(self.source, statement.node, range, banned);
+            if let Some((why, at)) = why.or_else(|| steady.objection(self.source, range)) {
                 return Some(format!("`{name}` {why} at {}", self.at(at)));
             }
             let text = self.source.slice(range.clone());
