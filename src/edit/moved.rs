@@ -24,6 +24,8 @@ pub struct Moved<'a> {
     pub edit: &'a EditSpec,
     /// The path of the file.
     pub file: &'a str,
+    /// The file before the patch.
+    pub start: &'a Source,
     /// The file before.
     pub before: &'a Source,
     /// The file after.
@@ -32,8 +34,29 @@ pub struct Moved<'a> {
     pub anchor: &'a Anchor,
     /// What a name is for code in the file: there, in the base's headers, or by the series so far; empty: nothing that can be seen.
     pub kinds: &'a dyn Fn(&str) -> Vec<Kind>,
+    /// Takes names that nothing declares so far: a later edit of the patch may.
+    pub pending: &'a dyn Fn(Pending),
     /// The same for what is not in the file itself.
     pub outside: &'a dyn Fn(&str) -> Vec<Kind>,
+}
+
+/// A name that a function uses and nothing declares so far.
+#[derive(Debug)]
+pub struct Pending {
+    /// The name.
+    pub name: String,
+    /// Whether it is called.
+    pub called: bool,
+    /// What is wrong if nothing declares it in the end.
+    pub error: anyhow::Error,
+}
+
+impl Pending {
+    /// Whether a name that is all this will do.
+    #[must_use]
+    pub fn is_met_by(&self, kinds: &[Kind]) -> bool {
+        fits(kinds, self.called)
+    }
 }
 
 impl Moved<'_> {
@@ -53,7 +76,7 @@ impl Moved<'_> {
             let before = self.scope(self.before, name)?;
             if let Some((_, scope)) = self.scope(self.after, name)? {
                 let before = before.map(|(_, scope)| scope).unwrap_or_default();
-                self.names_are_declared(name, [&before, &origin], &scope)?;
+                self.names_are_declared(name, [&before, &origin], &scope);
                 self.names_are_new(name, &before, &scope)?;
             }
         }
@@ -73,38 +96,32 @@ impl Moved<'_> {
     }
 
     /// Names that a function did not take from outside before must be there to be taken.
-    fn names_are_declared(
-        &self,
-        function: &str,
-        [before, origin]: [&Scope; 2],
-        after: &Scope,
-    ) -> Result<()> {
+    fn names_are_declared(&self, function: &str, [before, origin]: [&Scope; 2], after: &Scope) {
         let known = before.free().chain(origin.free());
         let known: BTreeSet<&str> = known.map(|used| used.name.as_str()).collect();
         let new = after
             .free()
             .filter(|used| !known.contains(used.name.as_str()) && !used.member);
         for used in new {
-            let kinds = (self.kinds)(&used.name);
-            let fits = kinds.iter().any(|kind| used.called || *kind != Kind::Call);
-            let own = self.edit.defines.contains(&used.name);
-            if !fits && !own {
-                let lost = if before.declares(&used.name) {
-                    format!("`{}` is not declared there on this base", used.name)
-                } else {
-                    format!("nothing that it sees declares `{}` on this base", used.name)
-                };
-                return Err(self.refuse(
-                    format!(
-                        "in `{function}()`, edit `{}` uses `{}`, but {lost}",
-                        self.edit.name, used.name
-                    ),
-                    self.after,
-                    &(used.at..used.at + used.name.len()),
-                ));
+            if fits(&(self.kinds)(&used.name), used.called) {
+                continue;
             }
+            let lost = if before.declares(&used.name) {
+                "it is not declared there on this base"
+            } else {
+                "nothing that can be seen there declares it on this base"
+            };
+            let message = format!(
+                "in `{function}()`, edit `{}` uses `{}`, but {lost}",
+                self.edit.name, used.name
+            );
+            let range = used.at..used.at + used.name.len();
+            (self.pending)(Pending {
+                name: used.name.clone(),
+                called: used.called,
+                error: self.refuse(message, self.after, &range),
+            });
         }
-        Ok(())
     }
 
     /// Names that an edit declares in a function must not mean something there already.
@@ -144,13 +161,13 @@ impl Moved<'_> {
     /// Functions that an edit defines must not be there in any form.
     fn definitions_are_new(&self) -> Result<()> {
         for name in &self.edit.defines {
-            if let Some(at) = self.before.mention(name) {
+            if let Some(at) = self.start.mention(name) {
                 return Err(self.refuse(
                     format!(
                         "edit `{}` defines `{name}()`, but the name is in use in the file already",
                         self.edit.name
                     ),
-                    self.before,
+                    self.start,
                     &(at..at + name.len()),
                 ));
             }
@@ -223,7 +240,7 @@ impl Moved<'_> {
 
     fn refuse(&self, message: String, source: &Source, range: &Range<usize>) -> anyhow::Error {
         let mut details = quote(source, self.file, range);
-        if !std::ptr::eq(source, self.before) {
+        if std::ptr::eq(source, self.after) {
             details.push("  the line is counted in the file as the edit would leave it".to_owned());
         }
         Refusal::drift(message)
@@ -234,6 +251,11 @@ impl Moved<'_> {
             ))
             .into()
     }
+}
+
+/// Whether a name that is all this can be used: a macro with parameters only where it is called.
+fn fits(kinds: &[Kind], called: bool) -> bool {
+    kinds.iter().any(|kind| called || *kind != Kind::Call)
 }
 
 /// Why a name means something else in the function that it moves to.

@@ -114,14 +114,12 @@ impl<'a> Ground<'a> {
         Ok(found)
     }
 
-    /// Takes in what an edit has written to a file.
-    pub(super) fn add(&self, path: &str, rendered: &[String]) {
+    /// Takes in the definitions that an edit has written to a file.
+    pub(super) fn add(&self, path: &str, text: &str) {
         let mut added = self.added.borrow_mut();
-        for text in rendered {
-            for definition in scan(text.as_bytes()).definitions {
-                let names = added.entry(definition.name).or_default();
-                names.push((definition.kind, path.to_owned()));
-            }
+        for definition in scan(text.as_bytes()).definitions {
+            let names = added.entry(definition.name).or_default();
+            names.push((definition.kind, path.to_owned()));
         }
     }
 

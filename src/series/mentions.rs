@@ -3,11 +3,13 @@
 //!
 //! Mentions are followed through the patch's edits as places in the file, so that the same words elsewhere do not do.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use anyhow::Result;
 
 use super::ground::Ground;
+use crate::edit::moved::Pending;
 use crate::error::Refusal;
 use crate::index::lex::{Kind as Token, Token as Lexed, tokens, tokens_in};
 use crate::recipe::{EditSpec, PatchSpec};
@@ -45,11 +47,18 @@ pub(super) struct Changed {
 pub(super) struct Trail {
     pub(super) steps: Vec<Step>,
     pub(super) changed: Vec<Changed>,
+    /// Names that nothing declared when they were used, with the file.
+    pub(super) pending: RefCell<Vec<(String, Pending)>>,
 }
 
 impl Trail {
-    /// Refuses a patch that leaves a mention unaccounted for.
+    /// Refuses a patch that leaves a mention unaccounted for, or uses a name that nothing declares.
     pub(super) fn settle(&self, patch: &PatchSpec, ground: &Ground<'_>) -> Result<()> {
+        for (path, pending) in self.pending.take() {
+            if !pending.is_met_by(&ground.kinds(&pending.name, &path)?) {
+                return Err(pending.error);
+            }
+        }
         for changed in &self.changed {
             self.nobody_else_sees(changed, patch, ground)?;
             let mut steps = self.steps.iter().filter(|step| step.file == changed.file);

@@ -20,7 +20,7 @@ use crate::edit::moved::Moved;
 use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
-use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Text};
+use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Target, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
 use crate::syntax::Source;
 
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             Ok(written.clone())
         })?;
         self.prove(edit, &source, &new, &anchor)?;
-        self.ground.add(&edit.file, &written);
+        self.ground.add(&edit.file, definitions(edit, &written));
         self.follow(edit, &source, &new, &anchor, &written);
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
@@ -267,13 +267,22 @@ impl<'a> Run<'a> {
         let (ground, path) = (self.ground, edit.file.as_str());
         // Made here, so that what cannot be read is an error and not a name that nobody knows.
         ground.index()?;
+        let steps = &self.trail.steps;
+        let first = steps.iter().find(|step| step.file == path);
         Moved {
             edit,
             file: path,
+            start: first.map_or(before, |step| &step.before),
             before,
             after,
             anchor,
             kinds: &|name| ground.kinds(name, path).unwrap_or_default(),
+            pending: &|pending| {
+                self.trail
+                    .pending
+                    .borrow_mut()
+                    .push((edit.file.clone(), pending))
+            },
             outside: &|name| ground.kinds_outside(name, path).unwrap_or_default(),
         }
         .prove()
@@ -307,7 +316,7 @@ impl<'a> Run<'a> {
         let source = Source::new(bytes.clone());
 =======
         self.ground.is_new(edit, &rendered)?;
-        self.ground.add(&edit.file, std::slice::from_ref(&rendered));
+        self.ground.add(&edit.file, &rendered);
         let source = Source::new(rendered.clone().into_bytes());
 >>>>>>> 01b13f7 (series: prove names and moved text of each edit; say what was never proven)
         self.land(patch, edit, &source, &anchor);
@@ -342,5 +351,15 @@ impl<'a> Run<'a> {
             matched: anchor.matched.clone(),
             recipe: edit.place.clone(),
         });
+    }
+}
+
+/// What of an edit's texts stands at file level.
+fn definitions<'t>(edit: &EditSpec, written: &'t [String]) -> &'t str {
+    match &edit.action {
+        Action::Insert(Spot::BeforeFunction(_) | Spot::AfterFunction(_), _)
+        | Action::Replace(Target::Function(_), _)
+        | Action::Extract { .. } => written.first().map_or("", String::as_str),
+        _ => "",
     }
 }
