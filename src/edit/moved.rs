@@ -76,7 +76,7 @@ impl Moved<'_> {
             let before = self.scope(self.before, name)?;
             if let Some((_, scope)) = self.scope(self.after, name)? {
                 let before = before.map(|(_, scope)| scope).unwrap_or_default();
-                self.names_are_declared(name, [&before, &origin], &scope);
+                self.names_are_declared(name, [&before, &origin], &scope)?;
                 self.names_are_new(name, &before, &scope)?;
             }
         }
@@ -96,14 +96,19 @@ impl Moved<'_> {
     }
 
     /// Names that a function did not take from outside before must be there to be taken.
-    fn names_are_declared(&self, function: &str, [before, origin]: [&Scope; 2], after: &Scope) {
+    fn names_are_declared(
+        &self,
+        function: &str,
+        [before, origin]: [&Scope; 2],
+        after: &Scope,
+    ) -> Result<()> {
         let known = before.free().chain(origin.free());
         let known: BTreeSet<&str> = known.map(|used| used.name.as_str()).collect();
         let new = after
             .free()
             .filter(|used| !known.contains(used.name.as_str()) && !used.member);
         for used in new {
-            if fits(&(self.kinds)(&used.name), used.called) {
+            if fits(&(self.kinds)(&used.name), used.called) || self.is_used_elsewhere(&used.name)? {
                 continue;
             }
             let lost = if before.declares(&used.name) {
@@ -122,6 +127,25 @@ impl Moved<'_> {
                 error: self.refuse(message, self.after, &range),
             });
         }
+        Ok(())
+    }
+
+    /// Whether the file as the patch found it takes a name from outside in any of its functions: then it is declared somewhere.
+    fn is_used_elsewhere(&self, name: &str) -> Result<bool> {
+        if self.start.mention(name).is_none() {
+            return Ok(false);
+        }
+        for function in self.start.functions()? {
+            let mentions = self.start.slice(function.body.clone()).contains_str(name);
+            if mentions
+                && Scope::of(self.start, &function)?
+                    .free()
+                    .any(|used| used.name == name)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Names that an edit declares in a function must not mean something there already.

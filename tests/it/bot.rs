@@ -1124,7 +1124,7 @@ fn a_rewritten_patch_stays_the_same_patch_and_is_no_drift() {
     let play = Play::new(QUICK);
     play.release(1, "one");
     play.bot();
-    let lines = "\tpool_new_way(pool);\n".repeat(9);
+    let lines = "\tpool_finish(pool);\n".repeat(9);
     play.write(
         "patches/tiny/templates/batch.c.tera",
         &format!("static void pool_put_batch(struct pool *pool, int count)\n{{\n\tint i;\n\n{lines}\t@{{ loop | tabs(n=1) }}@\n\tpool_finish(pool);\n}}\n"),

@@ -277,7 +277,7 @@ fn hunk_headers_follow_the_attributes_of_the_base_in_a_bare_repository_too() {
             (".gitattributes", attributes.unwrap_or_default().as_bytes()),
         ];
         tiny.commit(&files, "add a probe\n");
-        let edit = "[[edit]]\nname = \"undo\"\naction = \"replace\"\nfile = \"drivers/probe.c\"\nfunction = \"probe\"\nstatement = \"undo(d, 7);\"\ntext = \"undo_all(d, 7);\"\n";
+        let edit = "[[edit]]\nname = \"undo\"\naction = \"replace\"\nfile = \"drivers/probe.c\"\nfunction = \"probe\"\nstatement = \"undo(d, 7);\"\ntext = \"undo(d, 77);\"\n";
         tiny.sandbox
             .write("patches/tiny/0002-batch/patch.toml", edit);
         tiny.edit(

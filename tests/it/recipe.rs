@@ -379,7 +379,7 @@ const DISJOINT: [&str; 8] = [
     "[[edit]]\nname = \"e\"\naction = \"replace\"\nfile = \"drivers/lamp.c\"\nfunction = \"lamp_start\"\nstatement = \"lamp_set(lamp, level);\"\ntext = \"lamp_set(lamp, level + 1);\"\n",
     "[[edit]]\nname = \"f\"\naction = \"create\"\nfile = \"include/f.h\"\ntext = \"/* f */\"\n",
     "[[edit]]\nname = \"g\"\naction = \"extract\"\nfile = \"drivers/lamp.c\"\npart = \"start.warm\"\ntemplate = \"warm.c\"\ncall = \"lamp_warm_up(lamp);\"\ndefines = [\"lamp_warm_up\"]\ninputs = { loop = \"match.text\" }\n",
-    "[[edit]]\nname = \"h\"\naction = \"insert\"\nfile = \"drivers/lamp.c\"\nplace = \"before\"\nfunction = \"lamp_scan\"\nstatement = \"return count;\"\ntext = \"h();\"\n",
+    "[[edit]]\nname = \"h\"\naction = \"insert\"\nfile = \"drivers/lamp.c\"\nplace = \"before\"\nfunction = \"lamp_scan\"\nstatement = \"return count;\"\ntext = \"lamp_set(0, count);\"\n",
 ];
 
 /// The fixture with one patch of these edits.
