@@ -2,7 +2,7 @@
 //!
 //! Expands nothing: what a macro puts together with `##`, itself or through the macros that it calls, is taken for names.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::scan::{Generator, Invocation, Scan};
 
@@ -26,7 +26,8 @@ impl<'a> Generators<'a> {
     /// The names that a call defines.
     pub(super) fn names(&self, call: &Invocation) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        self.expand(&call.name, &call.arguments, 0, &mut names);
+        let mut seen = HashSet::new();
+        self.expand(&call.name, &call.arguments, 0, &mut names, &mut seen);
         // `DEFINE_MUTEX(lock)`: the name is an argument.
         if call.name.starts_with("DEFINE_") || call.name.starts_with("DECLARE_") {
             names.extend(call.arguments.iter().filter(|it| is_name(it)).cloned());
@@ -34,8 +35,16 @@ impl<'a> Generators<'a> {
         names
     }
 
-    fn expand(&self, name: &str, arguments: &[String], depth: usize, names: &mut BTreeSet<String>) {
-        if depth == DEEPEST {
+    fn expand(
+        &self,
+        name: &str,
+        arguments: &[String],
+        depth: usize,
+        names: &mut BTreeSet<String>,
+        seen: &mut HashSet<(String, Vec<String>)>,
+    ) {
+        // A macro that every architecture has leads to the same ones again and again.
+        if depth == DEEPEST || !seen.insert((name.to_owned(), arguments.to_vec())) {
             return;
         }
         for generator in self.by_name.get(name).into_iter().flatten() {
@@ -54,7 +63,7 @@ impl<'a> Generators<'a> {
             }
             for (called, passed) in &generator.calls {
                 let passed: Vec<_> = passed.iter().map(|word| value(word)).collect();
-                self.expand(called, &passed, depth + 1, names);
+                self.expand(called, &passed, depth + 1, names, seen);
             }
         }
     }

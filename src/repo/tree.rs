@@ -75,6 +75,8 @@ impl Repo {
     ) -> Result<Vec<(BString, u32, ObjectId)>> {
         let mut files = Vec::new();
         if let Some(id) = self.directory_id(tree_id, path)? {
+            // What a clone without trees has not, comes with all that is below it.
+            self.fetch_missing(&[id])?;
             self.collect(id, [path.as_bytes(), b"/"].concat().as_bstr(), &mut files)?;
         }
         Ok(files)

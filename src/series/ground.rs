@@ -9,7 +9,7 @@ use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::Files;
 use crate::index::{Index, Kind, Question, scan};
-use crate::recipe::{EditSpec, Recipe};
+use crate::recipe::{Action, EditSpec, Recipe};
 use crate::repo::{Base, Repo};
 use crate::rests::{self, Root, Standing};
 use crate::shape::Sees;
@@ -20,6 +20,8 @@ pub(super) struct Ground<'a> {
     base: &'a Base,
     question: Question,
     index: OnceCell<Index<'a>>,
+    /// The files that the series makes: on a base that has its first patches they are there.
+    made: Vec<String>,
     /// What the series has added so far: names, what they are, and the file they are in.
     added: RefCell<BTreeMap<String, Vec<(Kind, String)>>>,
 }
@@ -35,6 +37,13 @@ impl<'a> Ground<'a> {
             repo,
             base,
             question: rests::question(recipe, files),
+            made: recipe
+                .patches
+                .iter()
+                .flat_map(|patch| &patch.edits)
+                .filter(|edit| matches!(edit.action, Action::Create(_)))
+                .map(|edit| edit.file.clone())
+                .collect(),
             index: OnceCell::new(),
             added: RefCell::default(),
         }
@@ -96,14 +105,16 @@ impl<'a> Ground<'a> {
     /// What a name is for code in the file at `path`, the file itself left out.
     pub(super) fn kinds_outside(&self, name: &str, path: &str) -> Result<Vec<Kind>> {
         let found = self.found(name)?.into_iter();
-        let outside = found.filter(|(_, file)| file != path && is_seen(file, path));
+        let outside = found
+            .filter(|(_, file)| file != path && !self.made.contains(file) && is_seen(file, path));
         Ok(outside.map(|(kind, _)| kind).collect())
     }
 
     /// The files other than the one at `path` that define or declare a name.
     pub(super) fn places_outside(&self, name: &str, path: &str) -> Result<Vec<String>> {
         let found = self.found(name)?.into_iter();
-        let outside = found.filter(|(_, file)| file != path && is_seen(file, path));
+        let outside = found
+            .filter(|(_, file)| file != path && !self.made.contains(file) && is_seen(file, path));
         Ok(outside.map(|(_, file)| file).collect())
     }
 
@@ -129,7 +140,7 @@ impl<'a> Ground<'a> {
             let known = self.index()?.kinds(&definition.name);
             let other = known
                 .into_iter()
-                .find(|(_, path)| *path != edit.file && !path.ends_with(".c"));
+                .find(|(_, path)| !self.made.iter().any(|it| it == path) && !path.ends_with(".c"));
             if let Some((kind, path)) = other {
                 return Err(crate::edit::moved::taken(
                     edit,

@@ -33,14 +33,14 @@ const KERNELS: [(&str, &str); 5] = [
 /// How long an imported kernel is taken for the newest one.
 const FRESH: Duration = Duration::from_hours(24);
 
-/// The files that a slice of a kernel holds.
+/// The files that a slice of a kernel holds: what the series changes, and every header that it sees.
 const SLICE: [&str; 6] = [
     ".gitattributes",
     "Makefile",
     "mm",
-    "include/asm-generic",
-    "include/linux/page_ref.h",
-    "arch/x86/include/asm",
+    "include",
+    "arch/x86/include",
+    "arch/arm64/include",
 ];
 
 /// A temporary directory with a home of its own.
