@@ -12,11 +12,8 @@ use super::ground::Ground;
 use super::mentions::{Changed, Step, Trail};
 use super::tree::Tree;
 use super::write::Writer;
-<<<<<<< HEAD
 use crate::carry;
-=======
 use crate::edit::moved::Moved;
->>>>>>> 01b13f7 (series: prove names and moved text of each edit; say what was never proven)
 use crate::edit::{Anchor, Landing, Search, make, whole_file};
 use crate::error::{Exit, Refusal};
 use crate::facts;
@@ -311,14 +308,10 @@ impl<'a> Run<'a> {
             .into());
         }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-<<<<<<< HEAD
         let bytes = carry::unpack(&rendered).into_owned();
         let source = Source::new(bytes.clone());
-=======
         self.ground.is_new(edit, &rendered)?;
         self.ground.add(&edit.file, &rendered);
-        let source = Source::new(rendered.clone().into_bytes());
->>>>>>> 01b13f7 (series: prove names and moved text of each edit; say what was never proven)
         self.land(patch, edit, &source, &anchor);
         self.tree.write(&edit.file, MODE_FILE, bytes, Some(source));
         Ok(())

@@ -14,6 +14,6 @@ mod tokens;
 pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
 pub use layout::{Definition, code_lines, has_crlf, line_end, line_of, line_start};
 pub(crate) use parse::parse;
-pub use scope::{Declared, Scope, Use};
+pub use scope::{Local, Scope, Use};
 pub use source::{Function, Source, Statement, block_children};
 pub use tokens::{mentions, token_texts, tokens};

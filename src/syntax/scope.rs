@@ -12,7 +12,7 @@ use super::source::{Function, Source};
 
 /// A name that a function declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
+pub struct Local {
     /// The name.
     pub name: String,
     /// Its type as it is written, one blank between tokens.
@@ -44,7 +44,7 @@ pub struct Use {
 #[derive(Debug, Default)]
 pub struct Scope {
     /// What it declares, parameters first.
-    pub declared: Vec<Declared>,
+    pub declared: Vec<Local>,
     /// What it uses, in order.
     pub uses: Vec<Use>,
 }
@@ -192,7 +192,7 @@ impl Walker<'_> {
             None => return,
         };
         seen.push(self.scope.declared.len());
-        self.scope.declared.push(Declared {
+        self.scope.declared.push(Local {
             name: self
                 .source
                 .slice(name.byte_range())
