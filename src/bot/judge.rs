@@ -140,10 +140,7 @@ impl<'a> Judge<'a> {
         let author = letters.author(self.recipe)?;
         let options = letters.options(&author, self.recipe, base)?;
         let whole = self.whole(earlier, base)?;
-        let merged = match &whole {
-            Some(whole) => Merged::find(self.repo, base, self.recipe, &options, whole)?,
-            None => Merged::default(),
-        };
+        let merged = Merged::find(self.repo, base, self.recipe, &options, whole.as_ref())?;
         let history = whole
             .as_ref()
             .map(|whole| History::between(self.repo, whole.commit_id, base.commit_id));

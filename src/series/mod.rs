@@ -2,12 +2,14 @@
 //!
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
+mod inventory;
 mod merged;
 mod rest;
 mod run;
 mod survey;
 mod tree;
 pub mod upstream;
+mod without;
 mod write;
 
 use anyhow::Result;
@@ -19,7 +21,9 @@ use crate::facts::Found;
 use crate::recipe::{Place, Recipe};
 use crate::repo::{Base, Commit, Repo, Signature};
 use crate::template::Templates;
+use inventory::Inventory;
 pub use merged::Merged;
+use merged::Question;
 pub use rest::{Taken, regenerate_left};
 use run::Run;
 use survey::Survey;
@@ -110,9 +114,9 @@ pub fn regenerate_rest(
     let mut tree = Tree::new(repo, base);
     survey::release(&mut tree)?;
     if merged.patches == 0
-        && let Some(what) = survey::applied(&mut tree, recipe)?
+        && let Some(applied) = applied(repo, base, recipe, options)?
     {
-        return Ok(Regenerated::Applied(what));
+        return Ok(applied);
     }
     merged.undo(&mut tree);
     let survey = Survey::of(&mut tree, recipe)?;
@@ -147,11 +151,7 @@ pub fn regenerate_rest(
     };
     let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
     if !there.is_empty() {
-        cover = format!(
-            "{}\n\n{}",
-            cover.trim_end(),
-            merged.note(&mut writer, recipe)?
-        );
+        cover = format!("{}\n\n{}", cover.trim_end(), merged.note());
     }
     Ok(Regenerated::Series(Box::new(Series {
         base: base.clone(),
@@ -163,4 +163,31 @@ pub fn regenerate_rest(
         cover,
         unfit_performance,
     })))
+}
+
+/// What becomes of a base that has something of what the series defines: it has all of the series, or a person has to look. `None`: it has nothing.
+fn applied(
+    repo: &Repo,
+    base: &Base,
+    recipe: &Recipe,
+    options: &Options,
+) -> Result<Option<Regenerated>> {
+    let mut tree = Tree::new(repo, base);
+    let named = survey::named(&mut tree, recipe)?;
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let question = Question {
+        repo,
+        base,
+        recipe,
+        options,
+    };
+    match question.taken_out(recipe.patches.len())? {
+        Ok(_) => Ok(Some(Regenerated::Applied(named))),
+        Err(objection) => {
+            let inventory = Inventory::of(&mut tree, recipe)?;
+            Err(inventory.refusal(objection.as_ref()).into())
+        }
+    }
 }
