@@ -11,7 +11,7 @@ use super::without::{State, Without};
 use crate::edit::{Flags, Miss, Seen};
 use crate::error::{Refusal, refusal};
 use crate::recipe::{Action, EditSpec, Fact, PatchSpec, Recipe};
-use crate::syntax::line_of;
+use crate::syntax::{Source, line_of};
 
 /// How one edit is in the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +161,8 @@ impl<'a> Inventory<'a> {
             let name = &items[0].patch.name;
             if seen.is_empty() {
                 continue;
-            } else if all(&How::There) {
+            }
+            if all(&How::There) {
                 lines.push(format!("  there: patch `{name}`, all of its edits"));
             } else if all(&How::Missing) {
                 lines.push(format!("  not there: patch `{name}`, none of its edits"));
@@ -206,7 +207,7 @@ fn seen(seen: Seen) -> (How, Option<usize>) {
 }
 
 fn missed(miss: Option<Miss>, state: &State, edit: &EditSpec) -> (How, Option<usize>) {
-    let text = state.source(&edit.file).map(|source| source.text());
+    let text = state.source(&edit.file).map(Source::text);
     match (miss, text) {
         (Some(Miss { at, expected }), Some(text)) if !expected.is_empty() => {
             let found = text.lines().nth(line_of(text, at) - 1).unwrap_or_default();

@@ -3,18 +3,16 @@
 //! Hides how a base without them is had: each file is merged back to what it was, or the edits are taken out of it one by one; and the recipe has to
 //! make of it exactly what the base has.
 
-use std::fs;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::run::Run;
+use super::still::merge;
 use super::survey::{self, Presence, Survey};
 use super::tree::Tree;
 use super::without::{Files, Without};
 use super::write::Writer;
 use super::{Options, Regenerated, Series, regenerate};
 use crate::error::{Exit, exit_of};
-use crate::exec::Task;
 use crate::recipe::Recipe;
 use crate::repo::{Base, File, ObjectId, Repo};
 use crate::template::Templates;
@@ -226,20 +224,6 @@ fn undone(repo: &Repo, base: &Base, series: &Series, patches: usize) -> Result<O
         files.insert(path.to_string(), undone);
     }
     Ok(Some(files))
-}
-
-/// Git's own three-way merge of one file (ours, ancestor, theirs); `None` where it conflicts.
-fn merge(sides: [&[u8]; 3]) -> Result<Option<Vec<u8>>> {
-    let dir = crate::temporary::directory()?;
-    let names = ["ours", "ancestor", "theirs"];
-    for (name, bytes) in names.into_iter().zip(sides) {
-        fs::write(dir.path().join(name), bytes).context("cannot write a temporary file")?;
-    }
-    let merge = Task::git_alone()
-        .dir(dir.path())
-        .args(["merge-file", "-p", "-q"]);
-    let output = merge.args(names).run()?;
-    Ok(output.exit.success().then_some(output.stdout))
 }
 
 fn is_refused(error: &anyhow::Error) -> bool {

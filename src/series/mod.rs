@@ -6,6 +6,7 @@ mod inventory;
 mod merged;
 mod rest;
 mod run;
+pub(crate) mod still;
 mod survey;
 mod tree;
 pub mod upstream;

@@ -93,6 +93,10 @@ impl<'a> Without<'a> {
     }
 
     /// The ways to be without one edit.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is of one lifetime"
+    )]
     pub(super) fn ways(&mut self, state: &State, index: usize) -> Result<Vec<Way>> {
         let (_, edit) = self.edits[index];
         let wanted = edit.when.iter().filter_map(|(name, value)| match value {
@@ -140,6 +144,10 @@ impl<'a> Without<'a> {
     }
 
     /// The state without what has a name of an edit's, whatever it is.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is of one lifetime"
+    )]
     pub(super) fn forced(&mut self, state: &State, index: usize) -> Result<State> {
         let way = self.undo(state, index, &state.flags, |undo| undo.by_name())?;
         let edit = self.edits[index].1;

@@ -429,11 +429,9 @@ fn an_altered_patch_is_left_out_once_the_recipe_makes_it_so() {
             ran.stderr
         );
     }
-    applied.tiny.edit(
-        "templates/tiny/settle.c.tera",
-        "bus->level",
-        "bus->level + 1",
-    );
+    applied
+        .tiny
+        .edit("templates/tiny/settle.c.tera", "else %@1@%", "else %@2@%");
     for base in &bases {
         applied.leaves(base, &["table"]);
     }
@@ -462,7 +460,7 @@ fn real(
 }
 
 #[test]
-fn on_real_kernels_without_a_history_every_part_is_told_by_content() {
+fn on_real_kernels_what_is_missing_is_named_and_names_are_not_enough() {
     const FILE: &str = "mm/mm_init.c";
     for kernel in kernels() {
         let sandbox = Sandbox::new();
@@ -477,22 +475,6 @@ fn on_real_kernels_without_a_history_every_part_is_told_by_content() {
         let whole = whole.run().expect_exit(0).json();
         let commits = whole["commits"].as_array().expect("a list").clone();
         let id = |commit: &Value| commit["commit"].as_str().expect("an id").to_owned();
-        for (count, commit) in commits.iter().enumerate() {
-            let import = real(&store, &id(commit), |_, _| None, &[]);
-            let report = regen(&import).arg("-n").run().expect_exit(0).json();
-            let there = report["upstream"].as_array().expect("a list").len();
-            assert_eq!(there, count + 1, "{}", kernel.name);
-            let trees = |commits: &Value| -> Vec<Value> {
-                let commits = commits.as_array().into_iter().flatten();
-                commits.map(|commit| commit["tree"].clone()).collect()
-            };
-            assert_eq!(
-                trees(&report["commits"]),
-                trees(&whole["commits"])[count + 1..],
-                "{}",
-                kernel.name
-            );
-        }
         parts_of_a_kernel(kernel, &store, &id(&commits[3]), |rev, words| {
             let ran = regen(rev).arg("-n").run().refused(3).says(words);
             assert!(!ran.stderr.contains("left out: "), "{}", ran.stderr);
