@@ -24,6 +24,7 @@ use crate::lab::Lab;
 use crate::rangediff;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
+use crate::series::still::Still;
 use crate::series::upstream::{self, History, Match, SAME_PATCH_ID};
 use crate::series::{Merged, Options, Regenerated, Series, regenerate, regenerate_rest};
 
@@ -140,10 +141,7 @@ impl<'a> Judge<'a> {
         let author = letters.author(self.recipe)?;
         let options = letters.options(&author, self.recipe, base)?;
         let whole = self.whole(earlier, base)?;
-        let merged = match &whole {
-            Some(whole) => Merged::find(self.repo, base, self.recipe, &options, whole)?,
-            None => Merged::default(),
-        };
+        let merged = Merged::find(self.repo, base, self.recipe, &options, whole.as_ref())?;
         let history = whole
             .as_ref()
             .map(|whole| History::between(self.repo, whole.commit_id, base.commit_id));
@@ -169,17 +167,20 @@ impl<'a> Judge<'a> {
                 self.regenerated(&mut record, &series, earlier, &matches)?;
                 record.gates = self.gates(&series, &letters, &options, checks)?;
                 // What may be in the base is looked for again on the next one.
-                let is_whole = merged.patches == 0 && matches.iter().all(Option::is_none);
+                let nothing = matches
+                    .iter()
+                    .all(|found| present(found.as_ref()).is_none());
+                let is_whole = merged.patches == 0 && nothing;
                 let commit = if is_whole { Some(base) } else { whole.as_ref() };
                 record.whole = commit.map(|base| base.commit_id.to_string());
             }
-            Ok(Regenerated::Applied(what)) => {
-                applied(&mut record, &what);
+            Ok(Regenerated::Applied(_)) => {
+                applied(&mut record, &matches);
                 record.whole = whole.map(|whole| whole.commit_id.to_string());
             }
             Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => {
                 let conflict = self.conflict(&error, history.as_ref())?;
-                conflicting(&mut record, at.as_deref(), &conflict);
+                conflicting(&mut record, at.as_deref(), &conflict, &matches);
                 record.conflict = Some(conflict);
                 record.whole = whole.map(|whole| whole.commit_id.to_string());
             }
@@ -263,13 +264,13 @@ impl<'a> Judge<'a> {
                 reason: String::new(),
                 details: Vec::new(),
                 commit: None,
-                upstream: matches[index].as_ref().map(|found| found.commit.clone()),
+                upstream: present(matches[index].as_ref()).map(|found| found.commit.clone()),
                 landings: Vec::new(),
             };
             if index < merged {
                 record.verdict = Verdict::Upstream;
                 record.reason = upstream::how(matches[index].as_ref());
-            } else if let Some(found) = &matches[index] {
+            } else if let Some(found) = present(matches[index].as_ref()) {
                 suspected(&mut record, found);
             }
             record
@@ -323,11 +324,15 @@ impl<'a> Judge<'a> {
             entry.subject = patch.commit.subject().to_string();
             entry.commit = Some(patch.commit.id.to_string());
             entry.landings = landings.map(landing).collect();
-            if let Some(found) = matches[place].as_ref().filter(|found| found.exact) {
-                entry.reason = format!(
-                    "{} has the same patch-id, but the base is not what the patch makes of it",
-                    found.commit.shown()
-                );
+            match matches[place].as_ref().filter(|found| found.exact) {
+                Some(found) if found.is_gone() => entry.reason = found.fate(),
+                Some(found) => {
+                    entry.reason = format!(
+                        "{} has the same patch-id, but the base is not what the patch makes of it",
+                        found.commit.shown()
+                    );
+                }
+                None => {}
             }
         }
         record.tip = series
@@ -524,25 +529,26 @@ fn suspected(record: &mut PatchRecord, found: &Match) {
     record.reason = format!("{} {what}", found.commit.shown());
 }
 
-/// Everything that the series makes is in the base.
-fn applied(record: &mut Record, what: &[String]) {
-    for patch in &mut record.patches {
-        let exact = patch.reason.ends_with(SAME_PATCH_ID);
-        patch.verdict = if exact {
-            Verdict::Upstream
-        } else {
-            Verdict::ProbablyUpstream
-        };
-        if patch.reason.is_empty() {
-            let reason = "the base has all that it defines, but not exactly as it makes it";
-            reason.clone_into(&mut patch.reason);
-            patch.details = what.to_vec();
-        }
+/// What the history has of a patch, if anything of it is there still.
+fn present(found: Option<&Match>) -> Option<&Match> {
+    found.filter(|found| !found.is_gone())
+}
+
+/// The base is what the recipe makes of it.
+fn applied(record: &mut Record, matches: &[Option<Match>]) {
+    for (patch, found) in record.patches.iter_mut().zip(matches) {
+        patch.verdict = Verdict::Upstream;
+        patch.reason = upstream::how(found.as_ref());
     }
 }
 
 /// Nothing was made: whose fault it is, as far as that is known.
-fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
+fn conflicting(
+    record: &mut Record,
+    at: Option<&str>,
+    conflict: &Conflict,
+    matches: &[Option<Match>],
+) {
     let place = at.and_then(|at| record.patches.iter().position(|patch| patch.name == at));
     let is_named = |name: &str| {
         conflict
@@ -553,7 +559,8 @@ fn conflicting(record: &mut Record, at: Option<&str>, conflict: &Conflict) {
     let any_named = record.patches.iter().any(|patch| is_named(&patch.name));
     for (index, patch) in record.patches.iter_mut().enumerate() {
         if patch.verdict != Verdict::Clean {
-            if patch.reason.ends_with(SAME_PATCH_ID) {
+            let found = matches[index].as_ref();
+            if found.is_some_and(|it| it.exact && it.still == Still::There) {
                 patch.verdict = Verdict::Upstream;
             }
             continue;

@@ -3,9 +3,13 @@
 //! Hides in which order an edit's anchors are looked for, and what is proven in between.
 
 use anyhow::Result;
+use bstr::ByteSlice;
 
 use super::{Anchor, Search, keeps_comments, replace, whole_file};
+use crate::carry;
+use crate::error::Refusal;
 use crate::recipe::{Action, Spot, Target, Text};
+use crate::shape::quote;
 use crate::syntax::Source;
 
 /// Renders texts of an edit for the anchor that was found.
@@ -24,6 +28,7 @@ pub fn make(
         Action::Insert(spot, text) => {
             let anchor = search.spot(source, spot)?;
             let rendered = render(&[text], &anchor)?.remove(0);
+            is_new(search, source, &anchor, &rendered)?;
             let beside = matches!(spot, Spot::BeforeFunction(_) | Spot::AfterFunction(_));
             let changes = anchor.function_name().filter(|_| !beside);
             let new = replace(source, &anchor, &rendered, edit, changes, &edit.defines)?;
@@ -58,4 +63,39 @@ pub fn make(
             Ok((anchor, new))
         }
     }
+}
+
+/// Demands that what is to be inserted does not stand at its place already: the base would have it twice.
+fn is_new(search: &Search<'_>, source: &Source, anchor: &Anchor, rendered: &str) -> Result<()> {
+    let laid = anchor.lay_out(rendered);
+    let at = anchor.range.start;
+    let (before, behind) = source.text().split_at(at);
+    let laid = &*carry::unpack(&laid);
+    let there = if laid.trim_ascii().is_empty() {
+        None
+    } else if before.ends_with(laid) {
+        Some(at - laid.len()..at)
+    } else {
+        behind.starts_with(laid).then(|| at..at + laid.len())
+    };
+    let Some(there) = there else {
+        return Ok(());
+    };
+    let edit = search.edit;
+    let blank = source
+        .slice(there.clone())
+        .bytes()
+        .take_while(u8::is_ascii_whitespace);
+    let start = there.start + blank.count();
+    let place = format!("{}:{}", edit.file, source.line(start));
+    Err(Refusal::drift(format!(
+        "patch `{}`, edit `{}` inserts what the base has at {place} already",
+        search.patch, edit.name
+    ))
+    .details(quote(source, &edit.file, &(start..there.end)))
+    .hint(format!(
+        "if the base has got it from elsewhere, take the edit out at {}",
+        edit.place
+    ))
+    .into())
 }

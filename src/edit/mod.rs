@@ -8,6 +8,7 @@ mod lines;
 mod make;
 pub mod moved;
 mod search;
+mod undo;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,6 +27,7 @@ use crate::template::indent;
 
 pub use make::{Render, make};
 pub use search::Search;
+pub use undo::{Flags, Miss, Seen, Undo, Way};
 
 /// Where an edit landed.
 #[derive(Debug, Clone, Serialize)]
@@ -157,10 +159,16 @@ impl Anchor {
     /// `rendered` as it will stand in the file, bytes that are no text still packed.
     #[must_use]
     fn lay_out(&self, rendered: &str) -> String {
+        self.layout.lay_out(rendered)
+    }
+}
+
+impl Layout {
+    fn lay_out(&self, rendered: &str) -> String {
         let rendered = rendered.strip_suffix('\n').unwrap_or(rendered);
-        match &self.layout {
-            Layout::Statements(indentation) => indent(rendered, indentation),
-            Layout::Lines(indentation) => {
+        match self {
+            Self::Statements(indentation) => indent(rendered, indentation),
+            Self::Lines(indentation) => {
                 let first = if rendered.starts_with('\n') {
                     ""
                 } else {
@@ -168,12 +176,12 @@ impl Anchor {
                 };
                 format!("{first}{}\n", indent(rendered, indentation))
             }
-            Layout::Definition => format!("{rendered}\n"),
-            Layout::Parameter(between) => format!("{between}{}", rendered.trim()),
-            Layout::DefinitionBefore => format!("{rendered}\n\n"),
-            Layout::DefinitionAfter => format!("\n{rendered}\n"),
-            Layout::Nothing => String::new(),
-            Layout::Plain => rendered.to_owned(),
+            Self::Definition => format!("{rendered}\n"),
+            Self::Parameter(between) => format!("{between}{}", rendered.trim()),
+            Self::DefinitionBefore => format!("{rendered}\n\n"),
+            Self::DefinitionAfter => format!("\n{rendered}\n"),
+            Self::Nothing => String::new(),
+            Self::Plain => rendered.to_owned(),
         }
     }
 }

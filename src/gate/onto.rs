@@ -1,8 +1,7 @@
 //! How the patches fit another base: clean, drifted, in conflict, or upstream already.
 //!
-//! Hides what git says about hunks; a verdict on "upstream" rests on patch-ids alone.
+//! Hides what git says about hunks. "Upstream" is a patch-id in the history whose change is still in the files.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
@@ -12,16 +11,25 @@ use bstr::{BString, ByteSlice};
 use super::run::Context;
 use super::scratch::{Scratch, said};
 use super::{Mail, Name, Outcome, Verdict};
-use crate::exec::Task;
+use crate::error::{Exit, exit_of};
 use crate::lab::Files;
-use crate::repo::{Base, ObjectId, Repo};
+use crate::rangediff::Patch;
+use crate::repo::{Base, Repo};
+use crate::series::still::Still;
+use crate::series::upstream::{History, Match, Suspect};
 
-/// The commits between the base and the other one that touch the same files.
-struct Upstream {
-    /// Commits by patch-id.
-    by_patch_id: BTreeMap<String, String>,
-    /// Commits by subject.
-    by_subject: BTreeMap<BString, String>,
+/// The other base, and what its history has of the patches.
+struct Onto {
+    /// Its files, on which patch after patch is tried.
+    scratch: Scratch,
+    /// Its files as they are.
+    as_is: Scratch,
+    /// For each patch a commit that has its patch-id, or something like it.
+    matches: Vec<Option<Match>>,
+    /// A commit with the subject of each.
+    namesakes: Vec<Option<Suspect>>,
+    /// Why its history could not be looked at.
+    trouble: Option<String>,
 }
 
 /// Tries the patches on the revision that the options name.
@@ -30,15 +38,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     let subject = context.subject;
-    let repo = Repo::open(&subject.git_dir)?;
-    let onto = repo.base(rev)?;
-    let files: Files = subject
-        .base_files
-        .keys()
-        .map(|path| Ok((path.clone(), repo.file(onto.tree_id, path.as_bstr())?)))
-        .collect::<Result<_>>()?;
-    let scratch = Scratch::with(&files)?;
-    let upstream = Upstream::read(context, &onto)?;
+    let onto = Onto::open(context, rev)?;
     let mut left_out = Vec::new();
     for number in context.numbers() {
         let since = Instant::now();
@@ -47,65 +47,161 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             .configuration(&format!("onto {rev}"));
         let mut outcome = match subject.mail(number) {
             None => blank.error("there is no mail for this patch"),
-            Some(mail) => try_one(&scratch, &upstream, mail, blank)?,
+            Some(mail) => onto.try_one(mail, blank, number - 1)?,
         };
-        if outcome.verdict == Some(Verdict::Conflict) && !left_out.is_empty() {
-            outcome
-                .lines
-                .push(format!("note: tried without patch {}", left_out.join(", ")));
-        }
         if outcome.verdict == Some(Verdict::Conflict) {
+            if !left_out.is_empty() {
+                let left_out = left_out.join(", ");
+                outcome
+                    .lines
+                    .push(format!("note: tried without patch {left_out}"));
+            }
             left_out.push(number.to_string());
         }
-        let subject = subject.patches[number - 1].commit.subject();
-        if let Some(commit) = upstream
-            .by_subject
-            .get(&subject)
-            .filter(|_| outcome.verdict != Some(Verdict::Upstream))
-        {
-            outcome.lines.push(format!(
-                "remark: {commit} has the same subject, but another patch-id"
-            ));
-        }
+        onto.remark(&mut outcome, number - 1);
         outcome.seconds = since.elapsed().as_secs_f64();
         context.found(outcome);
     }
     Ok(())
 }
 
-fn try_one(scratch: &Scratch, upstream: &Upstream, mail: &Mail, blank: Outcome) -> Result<Outcome> {
-    let verdict = |mut outcome: Outcome, verdict| {
-        outcome.verdict = Some(verdict);
-        outcome
-    };
-    if let Some(commit) = patch_id(&mail.bytes)?.and_then(|id| upstream.by_patch_id.get(&id)) {
-        let mut outcome = verdict(blank, Verdict::Upstream);
-        outcome.reason = format!("already upstream as {commit}");
-        return Ok(outcome);
+impl Onto {
+    fn open(context: &Context<'_>, rev: &str) -> Result<Self> {
+        let subject = context.subject;
+        let repo = Repo::open(&subject.git_dir)?;
+        let onto = repo.base(rev)?;
+        let read = |path: &BString| Ok((path.clone(), repo.file(onto.tree_id, path.as_bstr())?));
+        let files: Files = subject.base_files.keys().map(read).collect::<Result<_>>()?;
+        let mut found = Self {
+            scratch: Scratch::with(&files)?,
+            as_is: Scratch::with(&files)?,
+            matches: subject.patches.iter().map(|_| None).collect(),
+            namesakes: subject.patches.iter().map(|_| None).collect(),
+            trouble: None,
+        };
+        match found.read(context, &repo, &onto) {
+            Err(error) if exit_of(&error) == Exit::Interrupted => return Err(error),
+            Err(error) => found.trouble = Some(format!("{error:#}")),
+            Ok(()) => {}
+        }
+        Ok(found)
     }
-    let output = scratch
-        .git(&["apply", "--index", "-v"])
-        .input(&mail.bytes[..])
-        .run()?;
-    let said = said(&output);
-    if !output.exit.success() {
-        let lines = conflict(scratch, mail, &said);
-        return Ok(verdict(
-            blank.fail("conflict").lines(lines),
-            Verdict::Conflict,
-        ));
+
+    /// Reads the commits that `onto` has and the base has not; none where the two have no history in common.
+    fn read(&mut self, context: &Context<'_>, repo: &Repo, onto: &Base) -> Result<()> {
+        let subject = context.subject;
+        let history = History::between(repo, subject.base.commit_id, onto.commit_id)?;
+        let Some(history) = history else {
+            return Ok(());
+        };
+        let paths: Vec<_> = subject.base_files.keys().map(ToString::to_string).collect();
+        let commits = history.commits(&paths)?;
+        let patches = subject
+            .patches
+            .iter()
+            .enumerate()
+            .map(|(index, patch)| Patch {
+                subject: patch.commit.subject(),
+                diff: subject
+                    .mail(index + 1)
+                    .map(|mail| diff(&mail.bytes))
+                    .unwrap_or_default(),
+                ..Patch::default()
+            });
+        let patches: Vec<_> = patches.collect();
+        self.matches = commits.find(&patches)?;
+        let namesake = |patch: &Patch| commits.namesake(&patch.subject).cloned();
+        self.namesakes = patches.iter().map(namesake).collect();
+        Ok(())
     }
-    scratch.commit_all("applied")?;
-    let moved: Vec<_> = said
-        .into_iter()
-        .filter(|line| line.starts_with("Hunk ") && line.contains("offset"))
-        .collect();
-    if moved.is_empty() {
-        return Ok(verdict(blank, Verdict::Clean));
+
+    /// The commit that has the patch-id of a patch, and what became of its change.
+    fn same(&self, index: usize) -> Option<&Match> {
+        self.matches[index].as_ref().filter(|found| found.exact)
     }
-    let mut outcome = verdict(blank, Verdict::Drifted).lines(moved);
-    "applies at other lines".clone_into(&mut outcome.reason);
-    Ok(outcome)
+
+    fn try_one(&self, mail: &Mail, blank: Outcome, index: usize) -> Result<Outcome> {
+        let verdict = |mut outcome: Outcome, verdict| {
+            outcome.verdict = Some(verdict);
+            outcome
+        };
+        let same = self.same(index);
+        if let Some(found) = same
+            && (found.still == Still::There
+                || found.still == Still::Changed && self.is_there(mail)?)
+        {
+            let mut outcome = verdict(blank, Verdict::Upstream);
+            outcome.reason = format!("already upstream as {}", found.commit.short_id());
+            return Ok(outcome);
+        }
+        let output = self
+            .scratch
+            .git(&["apply", "--index", "-v"])
+            .input(&mail.bytes[..])
+            .run()?;
+        let said = said(&output);
+        if !output.exit.success() {
+            let mut lines = conflict(&self.scratch, mail, &said);
+            if same.is_none() && self.is_there(mail)? {
+                lines.push(
+                    "remark: the files have its change, though no commit has its patch-id"
+                        .to_owned(),
+                );
+            }
+            let outcome = blank.fail("conflict").lines(lines);
+            return Ok(verdict(outcome, Verdict::Conflict));
+        }
+        self.scratch.commit_all("applied")?;
+        let moved: Vec<_> = said
+            .into_iter()
+            .filter(|line| line.starts_with("Hunk ") && line.contains("offset"))
+            .collect();
+        let since = same.map(Match::fate);
+        if moved.is_empty() {
+            let mut outcome = verdict(blank, Verdict::Clean);
+            outcome.reason = since.unwrap_or_default();
+            return Ok(outcome);
+        }
+        let mut outcome = verdict(blank, Verdict::Drifted).lines(moved);
+        let reason = "applies at other lines";
+        outcome.reason =
+            since.map_or_else(|| reason.to_owned(), |since| format!("{since}; {reason}"));
+        Ok(outcome)
+    }
+
+    /// Whether the files have the change of a patch: it can be taken out of them, exactly, and cannot be put in.
+    fn is_there(&self, mail: &Mail) -> Result<bool> {
+        let applies = |args: &[&str]| -> Result<bool> {
+            let output = self.as_is.git(args).input(&mail.bytes[..]).run()?;
+            Ok(output.exit.success())
+        };
+        Ok(applies(&["apply", "--check", "-R"])? && !applies(&["apply", "--check"])?)
+    }
+
+    /// Says besides what the history has of a patch that the other base does not have.
+    fn remark(&self, outcome: &mut Outcome, index: usize) {
+        let same = self.same(index);
+        let namesake = self.namesakes[index].as_ref().filter(|_| same.is_none());
+        let remark = match (outcome.verdict, same, namesake, &self.trouble) {
+            (Some(Verdict::Upstream), ..) => return,
+            (Some(Verdict::Conflict), Some(found), ..) => found.fate(),
+            (_, None, Some(commit), _) => {
+                let id = commit.short_id();
+                format!("{id} has the same subject, but another patch-id")
+            }
+            (.., Some(trouble)) => format!("the history could not be looked at: {trouble}"),
+            _ => return,
+        };
+        outcome.lines.push(format!("remark: {remark}"));
+    }
+}
+
+/// The patch text of a mail.
+fn diff(mail: &[u8]) -> Vec<u8> {
+    let start = mail.find("\ndiff --git ").map_or(mail.len(), |at| at + 1);
+    let text = &mail[start..];
+    let end = text.rfind("\n-- \n").map_or(text.len(), |at| at + 1);
+    text[..end].to_vec()
 }
 
 /// What git said about each hunk that does not fit, with the lines that are in its place.
@@ -158,72 +254,4 @@ fn expected(mail: &[u8], path: &str, number: usize) -> Vec<String> {
         .map(|line| line[1..].to_str_lossy().into_owned())
         .take(MOST)
         .collect()
-}
-
-impl Upstream {
-    /// Reads the commits that `onto` has and the base has not; none where the two have no history in common.
-    fn read(context: &Context<'_>, onto: &Base) -> Result<Self> {
-        let subject = context.subject;
-        let repo = Repo::open(&subject.git_dir)?;
-        let git = || Task::git_reading(repo.common_path());
-        let mut upstream = Self {
-            by_patch_id: BTreeMap::new(),
-            by_subject: BTreeMap::new(),
-        };
-        let common = git()?
-            .arg("merge-base")
-            .args([subject.base.commit_id, onto.commit_id].map(|id: ObjectId| id.to_string()))
-            .run()?;
-        if !common.exit.success() {
-            return Ok(upstream);
-        }
-        let range = format!("{}..{}", subject.base.commit_id, onto.commit_id);
-        let paths: Vec<_> = subject
-            .base_files
-            .keys()
-            .map(|path| path.to_path_lossy().into_owned())
-            .collect();
-        let log = |args: &[&str]| {
-            git()?
-                .arg("log")
-                .args(args)
-                .args(["--no-merges", &range, "--"])
-                .args(&paths)
-                .output()
-        };
-        for line in log(&["--format=%h %s"])?.lines() {
-            if let Some((id, subject)) = line.split_once_str(" ") {
-                upstream
-                    .by_subject
-                    .entry(subject.into())
-                    .or_insert_with(|| id.to_str_lossy().into_owned());
-            }
-        }
-        let patches = log(&["-p", "--full-diff", "--no-ext-diff", "--no-textconv"])?;
-        for line in patch_ids(&patches)?.lines() {
-            if let Some((id, commit)) = line.split_once(' ') {
-                upstream
-                    .by_patch_id
-                    .insert(id.to_owned(), commit.chars().take(12).collect());
-            }
-        }
-        Ok(upstream)
-    }
-}
-
-fn patch_id(mail: &[u8]) -> Result<Option<String>> {
-    let text = patch_ids(mail)?;
-    Ok(text
-        .split(' ')
-        .next()
-        .filter(|id| !id.is_empty())
-        .map(str::to_owned))
-}
-
-fn patch_ids(patches: &[u8]) -> Result<String> {
-    let output = Task::git_alone()
-        .args(["patch-id", "--stable"])
-        .input(patches)
-        .output()?;
-    Ok(String::from_utf8_lossy(&output).into_owned())
 }

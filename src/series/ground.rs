@@ -27,12 +27,16 @@ pub(super) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// The ground of a recipe on a base, whose functions are in `files`.
-    pub(super) fn new(repo: &'a Repo, base: &'a Base, recipe: &Recipe, files: Vec<String>) -> Self {
+    /// The ground of a recipe on a base.
+    pub(super) fn new(repo: &'a Repo, base: &'a Base, recipe: &Recipe) -> Self {
         let is_c = |path: &String| path.ends_with(".c") || path.ends_with(".h");
+        let functions = recipe
+            .functions
+            .iter()
+            .map(|function| function.file.clone());
         let edits = recipe.patches.iter().flat_map(|patch| &patch.edits);
         let edited = edits.map(|edit| edit.file.clone());
-        let files = files.into_iter().chain(edited).filter(is_c).collect();
+        let files = functions.chain(edited).filter(is_c).collect();
         Self {
             repo,
             base,

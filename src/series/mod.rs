@@ -3,13 +3,16 @@
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
 mod ground;
+mod inventory;
 mod mentions;
 mod merged;
 mod rest;
 mod run;
+pub(crate) mod still;
 mod survey;
 mod tree;
 pub mod upstream;
+mod without;
 mod write;
 
 use anyhow::Result;
@@ -25,7 +28,9 @@ use crate::rests;
 use crate::template::Templates;
 use ground::Ground;
 pub use ground::unproven;
+use inventory::Inventory;
 pub use merged::Merged;
+use merged::Question;
 pub use rest::{Taken, regenerate_left};
 use run::Run;
 use survey::Survey;
@@ -118,16 +123,12 @@ pub fn regenerate_rest(
     let mut tree = Tree::new(repo, base);
     survey::release(&mut tree)?;
     if merged.patches == 0
-        && let Some(what) = survey::applied(&mut tree, recipe)?
+        && let Some(applied) = applied(repo, base, recipe, options)?
     {
-        return Ok(Regenerated::Applied(what));
+        return Ok(applied);
     }
     merged.undo(&mut tree);
-    let files = recipe
-        .functions
-        .iter()
-        .map(|function| function.file.clone());
-    let ground = Ground::new(repo, base, recipe, files.collect());
+    let ground = Ground::new(repo, base, recipe);
     let survey = Survey::of(&mut tree, recipe, &ground)?;
     let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
         Standing::None => (None, None),
@@ -161,11 +162,7 @@ pub fn regenerate_rest(
     };
     let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
     if !there.is_empty() {
-        cover = format!(
-            "{}\n\n{}",
-            cover.trim_end(),
-            merged.note(&mut writer, recipe)?
-        );
+        cover = format!("{}\n\n{}", cover.trim_end(), merged.note());
     }
     if let Some(standing) = standing.as_ref().filter(|standing| !standing.is_proven()) {
         cover = format!("{}\n\n{}", cover.trim_end(), note_of(standing));
@@ -181,6 +178,33 @@ pub fn regenerate_rest(
         standing,
         unfit_performance,
     })))
+}
+
+/// What becomes of a base that has something of what the series defines: it has all of the series, or a person has to look. `None`: it has nothing.
+fn applied(
+    repo: &Repo,
+    base: &Base,
+    recipe: &Recipe,
+    options: &Options,
+) -> Result<Option<Regenerated>> {
+    let mut tree = Tree::new(repo, base);
+    let named = survey::named(&mut tree, recipe)?;
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let question = Question {
+        repo,
+        base,
+        recipe,
+        options,
+    };
+    match question.taken_out(recipe.patches.len())? {
+        Ok(_) => Ok(Some(Regenerated::Applied(named))),
+        Err(objection) => {
+            let inventory = Inventory::of(&mut tree, recipe)?;
+            Err(inventory.refusal(objection.as_ref()).into())
+        }
+    }
 }
 
 /// What the cover letter says of a base that is unproven.

@@ -1,17 +1,19 @@
-//! Regenerates what is left of a series where a base has its first patches, and its own history says what it was without them.
+//! Regenerates what is left of a series where a base has its first patches.
 //!
-//! Hides how that older base is found. Finding is no verdict: what is left out is proven like everywhere else, by content.
+//! Hides where it is looked for that it has: in the base's own files, and in its history, which says besides which commits brought them. Finding is no
+//! verdict: what is left out is proven like everywhere else, by content.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 
-use super::merged::Merged;
+use super::inventory::Inventory;
+use super::merged::{Merged, Question};
 use super::survey;
 use super::tree::Tree;
-use super::upstream::{self, History, Suspect};
+use super::upstream::{self, History, Match, Suspect};
 use super::{Options, Regenerated, regenerate, regenerate_rest};
 use crate::error::{Exit, Refusal, exit_of};
 use crate::exec::check_interrupted;
@@ -36,61 +38,169 @@ pub struct Taken {
 const MOST_BASES: usize = 3;
 /// How long they are looked for: a partial clone fetches what it is asked for.
 const SEARCH: Duration = Duration::from_mins(2);
+/// Digits of an id in a sentence.
+const DIGITS: usize = 12;
 
-/// Regenerates the series on `base`, or what is left of it where the history of `base` proves that it has the first patches.
+/// Regenerates the series on `base`, or what is left of it where it is proven that `base` has the first patches.
 pub fn regenerate_left(
     repo: &Repo,
     base: &Base,
     recipe: &Recipe,
     options: &Options,
 ) -> Result<(Regenerated, Vec<Taken>)> {
-    let whole = regenerate(repo, base, recipe, options);
-    let can_be_partial = match &whole {
-        Ok(Regenerated::Series(_)) => false,
-        Ok(Regenerated::Applied(_)) => true,
-        Err(error) => exit_of(error) == Exit::Drift,
+    let question = Question {
+        repo,
+        base,
+        recipe,
+        options,
     };
-    if !can_be_partial {
-        return Ok((whole?, Vec::new()));
+    let whole = regenerate(repo, base, recipe, options);
+    match &whole {
+        Ok(Regenerated::Series(_)) => return Ok((whole?, Vec::new())),
+        Err(error) if exit_of(error) != Exit::Drift => return Ok((whole?, Vec::new())),
+        _ => {}
     }
-    match taken(repo, base, recipe, options) {
-        Ok(Some((merged, taken))) if merged.patches < recipe.patches.len() => {
-            let rest = regenerate_rest(repo, base, recipe, options, &merged, &mut |_| {})
-                .map_err(|error| in_spite_of(error, &taken))?;
-            Ok((rest, taken))
+    let past = Past::of(question)?;
+    let (merged, before) = past.first_patches()?;
+    let taken = past.taken(&merged, before)?;
+    if merged.patches == recipe.patches.len() {
+        let named = survey::named(&mut Tree::new(repo, base), recipe)?;
+        Ok((Regenerated::Applied(named), taken))
+    } else if merged.patches > 0 {
+        let rest = regenerate_rest(repo, base, recipe, options, &merged, &mut |_| {});
+        Ok((rest.map_err(|error| in_spite_of(error, &taken))?, taken))
+    } else {
+        match whole {
+            Ok(applied) => Ok((applied, taken)),
+            Err(error) => Err(past.unproven(error)?),
         }
-        Ok(Some((_, taken))) => Ok((whole?, taken)),
-        Ok(None) => unproven(whole, repo, base, recipe, None),
-        Err(error) if exit_of(&error) == Exit::Interrupted => Err(error),
-        Err(error) => unproven(whole, repo, base, recipe, Some(&error)),
     }
 }
 
-/// The first patches that `base` has, as its history proves it.
-fn taken(
-    repo: &Repo,
-    base: &Base,
-    recipe: &Recipe,
-    options: &Options,
-) -> Result<Option<(Merged, Vec<Taken>)>> {
-    for before in befores(repo, base, recipe)? {
-        let merged = Merged::find(repo, base, recipe, options, &before)?;
-        if merged.patches > 0 {
-            let names = &recipe.patches[..merged.patches];
-            let found = commits(repo, base, recipe, options, &before)?;
-            let taken = names
-                .iter()
-                .zip(found)
-                .map(|(spec, (subject, found))| Taken {
-                    patch: spec.name.clone(),
-                    subject,
-                    how: upstream::how(found.as_ref()),
-                    commit: found.map(|found| found.commit),
-                });
-            return Ok(Some((merged, taken.collect())));
+/// What the history of a base has of a time without the series.
+struct Past<'a> {
+    question: Question<'a>,
+    /// Older bases that have nothing of it, the newest first.
+    befores: Vec<Base>,
+    /// Why they could not be looked for.
+    trouble: Option<anyhow::Error>,
+}
+
+impl<'a> Past<'a> {
+    fn of(question: Question<'a>) -> Result<Self> {
+        let (befores, trouble) = match befores(question.repo, question.base, question.recipe) {
+            Ok(befores) => (befores, None),
+            Err(error) if exit_of(&error) == Exit::Interrupted => return Err(error),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        Ok(Self {
+            question,
+            befores,
+            trouble,
+        })
+    }
+
+    /// How many of the first patches the base has, and the older base that says when they came.
+    fn first_patches(&self) -> Result<(Merged, Option<&Base>)> {
+        let Question {
+            repo,
+            base,
+            recipe,
+            options,
+        } = self.question;
+        for before in &self.befores {
+            let merged = Merged::find(repo, base, recipe, options, Some(before))?;
+            if merged.patches > 0 {
+                return Ok((merged, Some(before)));
+            }
+        }
+        let merged = Merged::find(repo, base, recipe, options, None)?;
+        Ok((merged, None))
+    }
+
+    /// What is said of the patches that the base has.
+    fn taken(&self, merged: &Merged, before: Option<&Base>) -> Result<Vec<Taken>> {
+        let names = self.question.recipe.patches.iter().zip(&merged.subjects);
+        let mut commits = match before {
+            Some(before) => self.commits(before)?,
+            None => Vec::new(),
+        };
+        commits.resize_with(merged.patches, || None);
+        let taken = names.zip(commits).map(|((spec, subject), found)| Taken {
+            patch: spec.name.clone(),
+            subject: subject.clone(),
+            how: upstream::how(found.as_ref()),
+            commit: found.map(|found| found.commit),
+        });
+        Ok(taken.collect())
+    }
+
+    /// What the history since an older base has of each patch. The names of the commits are not what is proven.
+    fn commits(&self, before: &Base) -> Result<Vec<Option<Match>>> {
+        match self.matches(before) {
+            Err(error) if exit_of(&error) == Exit::Interrupted => Err(error),
+            other => Ok(other.unwrap_or_default()),
         }
     }
-    Ok(None)
+
+    fn matches(&self, before: &Base) -> Result<Vec<Option<Match>>> {
+        let Question {
+            repo,
+            base,
+            recipe,
+            options,
+        } = self.question;
+        let Regenerated::Series(series) = regenerate(repo, before, recipe, options)? else {
+            return Ok(Vec::new());
+        };
+        let patches = rangediff::of_series(repo, &series)?;
+        match History::between(repo, before.commit_id, base.commit_id)? {
+            Some(history) => history.commits_of(recipe)?.find(&patches),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The error of a run where nothing was proven, with what is there all the same and with a base to go to.
+    fn unproven(self, error: anyhow::Error) -> Result<anyhow::Error> {
+        let Question {
+            repo,
+            base,
+            recipe,
+            options,
+        } = self.question;
+        let mut refusal = match error.downcast::<Refusal>() {
+            Ok(refusal) => refusal,
+            Err(error) => return Ok(error),
+        };
+        let mut tree = Tree::new(repo, base);
+        if survey::named(&mut tree, recipe)?.is_empty() {
+            let inventory = Inventory::of(&mut tree, recipe)?;
+            if inventory.has_some() {
+                refusal
+                    .details
+                    .push("of the series the base has:".to_owned());
+                refusal.details.extend(inventory.there());
+            }
+        }
+        if let Some(trouble) = self.trouble {
+            let trouble = format!("  the base's history could not be looked at: {trouble:#}");
+            refusal.details.push(trouble);
+        }
+        for before in self.befores {
+            let made = regenerate(repo, &before, recipe, options);
+            if matches!(made, Ok(Regenerated::Series(_))) {
+                let id = before.commit_id.to_string();
+                let hint = refusal.hint.take().unwrap_or_default();
+                let to = format!(
+                    "regenerate on the last base without it (`--base {}`)",
+                    &id[..DIGITS]
+                );
+                refusal.hint = Some(format!("{to}, or {hint}"));
+                break;
+            }
+        }
+        Ok(refusal.into())
+    }
 }
 
 /// Older bases that have nothing of the series: the parents of commits that brought the first of it. The newest come first.
@@ -127,66 +237,6 @@ fn befores(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<Vec<Base>> {
         befores.push(repo.base(&parent.to_string())?);
     }
     Ok(befores)
-}
-
-/// The subject of each patch, and what the history since `before` has of it.
-fn commits(
-    repo: &Repo,
-    base: &Base,
-    recipe: &Recipe,
-    options: &Options,
-    before: &Base,
-) -> Result<Vec<(String, Option<upstream::Match>)>> {
-    let Regenerated::Series(series) = regenerate(repo, before, recipe, options)? else {
-        bail!("a base without the series is said to have it");
-    };
-    let patches = rangediff::of_series(repo, &series)?;
-    let history = History::between(repo, before.commit_id, base.commit_id)?;
-    let look = |history: History<'_>| history.commits_of(recipe)?.find(&patches);
-    let found = match history.map(look) {
-        Some(Ok(found)) => found,
-        Some(Err(error)) if exit_of(&error) == Exit::Interrupted => return Err(error),
-        // The names of the commits are not what is proven.
-        _ => patches.iter().map(|_| None).collect(),
-    };
-    let subjects = patches.iter().map(|patch| patch.subject.to_string());
-    Ok(subjects.zip(found).collect())
-}
-
-/// What becomes of a run where nothing was proven: what it was, unless it took a part of the series for all of it.
-fn unproven(
-    whole: Result<Regenerated>,
-    repo: &Repo,
-    base: &Base,
-    recipe: &Recipe,
-    trouble: Option<&anyhow::Error>,
-) -> Result<(Regenerated, Vec<Taken>)> {
-    let trouble =
-        trouble.map(|error| format!("  the base's history could not be looked at: {error:#}"));
-    match whole {
-        Ok(applied) => {
-            let presence = survey::presence(&mut Tree::new(repo, base), recipe)?;
-            // Patches get in one after another: what a later one defines vouches for those before it.
-            let seen = presence.iter().rposition(|patch| !patch.there.is_empty());
-            let Some(unseen) = recipe.patches.get(seen.map_or(0, |seen| seen + 1)) else {
-                return Ok((applied, Vec::new()));
-            };
-            let name = &unseen.name;
-            Err(Refusal::drift(format!(
-                "the base has all that the series defines, but whether it has patch `{name}`, which defines nothing, cannot be told"
-            ))
-            .details(trouble.into_iter().collect())
-            .hint("a repository that has the base's history lets reroll prove it: name one with `--tree`")
-            .into())
-        }
-        Err(error) => match (error.downcast::<Refusal>(), trouble) {
-            (Ok(mut refusal), trouble) => {
-                refusal.details.extend(trouble);
-                Err(refusal.into())
-            }
-            (Err(error), _) => Err(error),
-        },
-    }
 }
 
 /// The rest does not fit: which patches were left out before that was found.

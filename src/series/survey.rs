@@ -112,24 +112,10 @@ impl Presence {
     }
 }
 
-/// Whether everything that the recipe creates is there already. A part of it is a base that a person has to look at.
-pub(super) fn applied(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Option<Vec<String>>> {
-    let (mut there, mut missing) = (Vec::new(), Vec::new());
-    for presence in presence(tree, recipe)? {
-        there.extend(presence.there);
-        missing.extend(presence.missing);
-    }
-    if there.is_empty() {
-        return Ok(None);
-    }
-    if missing.is_empty() {
-        return Ok(Some(there));
-    }
-    let list = |label: &str, what: &[String]| format!("  {label}: {}", what.join(", "));
-    Err(Refusal::drift("a part of the series is in the base already")
-        .details(vec![list("there", &there), list("missing", &missing)])
-        .hint("regenerate on a base from before that part, or take the patches that were merged out of `patches` in `series.toml`")
-        .into())
+/// What the base has by name of what the recipe creates; that says nothing yet of what it is.
+pub(super) fn named(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<String>> {
+    let presence = presence(tree, recipe)?;
+    Ok(presence.into_iter().flat_map(|it| it.there).collect())
 }
 
 /// Divides every function that the recipe builds on; all that does not fit is reported at once.

@@ -1,4 +1,4 @@
-//! Looks in a base's history for patches that got in, and for the commits that changed a function.
+//! Looks in a base's history for patches that got in, whether they are still there, and for the commits that changed a function.
 //!
 //! Hides git's log and patch-ids. Every look is bounded, and nothing is fetched for it; where two bases have no history in common there is
 //! nothing to be found.
@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
-use bstr::{BString, ByteSlice};
+use bstr::ByteSlice;
 use serde::{Deserialize, Serialize};
 
+use super::still::{Remains, Still};
 use crate::error::{Exit, exit_of};
 use crate::exec::Task;
 use crate::rangediff::Patch;
@@ -35,6 +36,24 @@ pub(crate) struct Match {
     pub(crate) commit: Suspect,
     /// Whether its patch-id is the same; if not, its subject is, and most of its lines.
     pub(crate) exact: bool,
+    /// What became of its change since.
+    pub(crate) still: Still,
+}
+
+impl Match {
+    /// What became of a patch that was upstream.
+    pub(crate) fn fate(&self) -> String {
+        let what = match self.still {
+            Still::Gone => "reverted",
+            Still::There | Still::Changed => "changed",
+        };
+        format!("upstream as {}, {what} since", self.commit.short_id())
+    }
+
+    /// Whether the base has nothing of it any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.still == Still::Gone
+    }
 }
 
 /// What is said of a commit that is a patch of the series.
@@ -56,22 +75,26 @@ const DIGITS: usize = 12;
 /// A stretch of history: what `base` has, and an older base has not.
 pub(crate) struct History<'a> {
     repo: &'a Repo,
+    base: ObjectId,
     range: String,
 }
 
 /// The commits of a stretch of history, newest first.
-pub(crate) struct Commits(Vec<Upstream>);
+pub(crate) struct Commits<'a> {
+    repo: &'a Repo,
+    base: ObjectId,
+    list: Vec<Upstream>,
+}
 
 /// A commit of the history as `git log -p` shows it.
 struct Upstream {
     suspect: Suspect,
-    message: BString,
     diff: Vec<u8>,
 }
 
 /// How it is known that a base has a patch, once that is proven.
 pub(crate) fn how(found: Option<&Match>) -> String {
-    match found {
+    match found.filter(|found| !found.is_gone()) {
         Some(found) if found.exact => format!("{} {SAME_PATCH_ID}", found.commit.shown()),
         Some(found) => format!("{} has it: {SAME_FILES}", found.commit.shown()),
         None => SAME_FILES.to_owned(),
@@ -112,17 +135,18 @@ impl<'a> History<'a> {
         let common = repo.merge_base(before, base)?;
         Ok(common.filter(|common| *common != base).map(|common| Self {
             repo,
+            base,
             range: format!("{common}..{base}"),
         }))
     }
 
     /// The commits that touch a recipe's files; to be had once.
-    pub(crate) fn commits_of(&self, recipe: &Recipe) -> Result<Commits> {
-        Ok(Commits(self.commits(&files(recipe))?))
+    pub(crate) fn commits_of(&self, recipe: &Recipe) -> Result<Commits<'a>> {
+        self.commits(&files(recipe))
     }
 
-    /// The commits that touch these files, newest first, with all that they change.
-    fn commits(&self, paths: &[String]) -> Result<Vec<Upstream>> {
+    /// The commits that touch these files, with all that they change; to be had once.
+    pub(crate) fn commits(&self, paths: &[String]) -> Result<Commits<'a>> {
         let most = format!("-{MOST_COMMITS}");
         let mut args = vec![
             "log",
@@ -136,28 +160,30 @@ impl<'a> History<'a> {
             "--no-renames",
             "--src-prefix=a/",
             "--dst-prefix=b/",
-            "--format=%x00%H%x00%s%x00%B%x00",
+            "--format=%x00%H%x00%s%x00",
             &self.range,
             "--",
         ];
         args.extend(paths.iter().map(String::as_str));
         let log = git(self.repo, &args)?;
-        let mut commits = Vec::new();
+        let mut list = Vec::new();
         let mut parts = log.split_str("\0").skip(1);
-        while let (Some(id), Some(subject), Some(message), Some(diff)) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
+        while let (Some(id), Some(subject), Some(diff)) = (parts.next(), parts.next(), parts.next())
         {
-            commits.push(Upstream {
+            list.push(Upstream {
                 suspect: Suspect {
                     commit: id.to_str_lossy().into_owned(),
                     subject: subject.to_str_lossy().into_owned(),
                     what: String::new(),
                 },
-                message: message.into(),
                 diff: diff.trim_start().to_vec(),
             });
         }
-        Ok(commits)
+        Ok(Commits {
+            repo: self.repo,
+            base: self.base,
+            list,
+        })
     }
 
     /// The commits that changed the functions which `text` speaks of, newest first.
@@ -217,36 +243,49 @@ impl<'a> History<'a> {
     }
 }
 
-impl Commits {
+impl Commits<'_> {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
-    /// For each patch (made on the older base) the commit that has it, or something like it.
+    /// The newest commit with this subject, which says nothing of what it does.
+    pub(crate) fn namesake(&self, subject: &[u8]) -> Option<&Suspect> {
+        let suspects = self.list.iter().map(|it| &it.suspect);
+        suspects
+            .into_iter()
+            .find(|it| it.subject.as_bytes() == subject)
+    }
+
+    /// For each patch (made on the older base) the newest commit that has it, or something like it, and whether its change is still there.
     pub(crate) fn find(&self, patches: &[Patch]) -> Result<Vec<Option<Match>>> {
-        let reverted: BTreeSet<String> =
-            self.0.iter().flat_map(|it| reverts(&it.message)).collect();
         let by_id = self.patch_ids(patches)?;
+        let tree_id = self.repo.commit(self.base)?.tree_id;
+        let mut remains = Remains::of(self.repo, tree_id);
         let mut found = Vec::new();
-        for (place, patch) in patches.iter().enumerate() {
-            let exact = by_id
-                .iter()
-                .find(|(known, _)| *known == place)
-                .map(|(_, commit)| *commit);
+        // A later patch may stand on an earlier one.
+        for (place, patch) in patches.iter().enumerate().rev() {
+            let exact = by_id.iter().find(|(known, _)| *known == place);
+            let exact = exact.map(|(_, commit)| *commit);
             let alike = || {
-                self.0.iter().position(|it| {
+                self.list.iter().position(|it| {
                     it.suspect.subject.as_bytes() == patch.subject.as_bytes()
                         && is_alike(&it.diff, &patch.diff)
                 })
             };
-            let commit = exact.or_else(alike).map(|commit| &self.0[commit].suspect);
-            let commit = commit.filter(|commit| !reverted.contains(&commit.commit));
-            found.push(commit.map(|commit| Match {
-                commit: commit.clone(),
-                exact: exact.is_some(),
-            }));
+            let commit = exact
+                .or_else(alike)
+                .map(|commit| &self.list[commit].suspect);
+            let of = |commit: &Suspect| -> Result<Match> {
+                Ok(Match {
+                    commit: commit.clone(),
+                    exact: exact.is_some(),
+                    still: remains.take_out(commit.commit.parse()?)?,
+                })
+            };
+            found.push(commit.map(of).transpose()?);
         }
+        found.reverse();
         Ok(found)
     }
 
@@ -257,7 +296,7 @@ impl Commits {
             .flat_map(|patch| bare_lines(&patch.diff))
             .collect();
         let likely = |it: &&Upstream| bare_lines(&it.diff).any(|line| lines.contains(&line));
-        let likely: Vec<_> = self.0.iter().filter(likely).collect();
+        let likely: Vec<_> = self.list.iter().filter(likely).collect();
         if likely.is_empty() {
             return Ok(Vec::new());
         }
@@ -280,8 +319,8 @@ impl Commits {
                 .iter()
                 .find(|(other, _)| other == id)
                 .map(|(_, commit)| commit);
-            let commit =
-                commit.and_then(|commit| self.0.iter().position(|it| it.suspect.commit == *commit));
+            let commit = commit
+                .and_then(|commit| self.list.iter().position(|it| it.suspect.commit == *commit));
             let place = names.iter().position(|known| known == name);
             pairs.extend(place.zip(commit));
         }
@@ -290,11 +329,15 @@ impl Commits {
 }
 
 impl Suspect {
+    /// Its id, as far as a person needs it.
+    pub(crate) fn short_id(&self) -> &str {
+        self.commit.get(..DIGITS).unwrap_or(&self.commit)
+    }
+
     /// `123456789abc ("subject")`, as the kernel's people name commits.
     #[must_use]
     pub fn shown(&self) -> String {
-        let id = self.commit.get(..DIGITS).unwrap_or(&self.commit);
-        format!("{id} (\"{}\")", self.subject)
+        format!("{} (\"{}\")", self.short_id(), self.subject)
     }
 }
 
@@ -329,19 +372,6 @@ fn functions(recipe: &Recipe) -> Vec<(String, String)> {
         found.extend(names.map(|name| (edit.file.clone(), name.clone())));
     }
     found.into_iter().collect()
-}
-
-/// The commits that a message says it reverts.
-fn reverts(message: &[u8]) -> Vec<String> {
-    const WORDS: &str = "This reverts commit ";
-    let ids = message
-        .find_iter(WORDS)
-        .map(|at| &message[at + WORDS.len()..]);
-    ids.map(|rest| {
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit());
-        digits.map(|&byte| char::from(byte)).collect()
-    })
-    .collect()
 }
 
 /// Git's patch-ids of patches: (patch-id, commit).
@@ -421,13 +451,5 @@ mod tests {
             "half is not most"
         );
         assert!(!is_alike(&patch(""), &patch("")));
-    }
-
-    #[test]
-    fn reverts_are_read_in_messages() {
-        let id = "0123456789abcdef0123456789abcdef01234567";
-        let message = format!("Revert \"x\"\n\nThis reverts commit {id}.\n");
-        assert_eq!(reverts(message.as_bytes()), [id]);
-        assert!(reverts(b"This reverts nothing").is_empty());
     }
 }

@@ -37,40 +37,8 @@ impl Writer<'_> {
         texts: &[&Text],
         anchor: &Anchor,
     ) -> Result<Vec<String>> {
-        let mut sources = Vec::new();
-        for text in texts {
-            sources.push(match text {
-                Text::Inline(text) => (format!("{} ({})", edit.name, edit.place), text.clone()),
-                Text::Template(name) => {
-                    let text = self.recipe.templates.get(name).cloned().ok_or_else(|| {
-                        Refusal::usage(format!("{}: there is no template `{name}`", edit.place)).hint("templates are files `NAME.tera` in the series' folder of `templates/`")
-                    })?;
-                    (name.clone(), text)
-                }
-            });
-        }
         let inputs = self.inputs(&edit.inputs, &edit.place, Some(anchor))?;
-        let mut unused: Vec<&String> = edit.inputs.keys().collect();
-        let mut rendered = Vec::new();
-        for (label, text) in &sources {
-            let text = &*carry::plain(text);
-            let mine: Inputs = inputs
-                .iter()
-                .filter(|(name, _)| mentions(text, name))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect();
-            unused.retain(|name| !mine.contains_key(*name));
-            rendered.push(self.templates.render(label, text, &mine, &edit.place)?);
-        }
-        if let Some(name) = unused.first() {
-            return Err(Refusal::usage(format!(
-                "{}: no template of edit `{}` uses its input `{name}`",
-                edit.place, edit.name
-            ))
-            .hint("take it out of the inputs, or use it")
-            .into());
-        }
-        Ok(rendered)
+        edit_texts(&mut self.templates, self.recipe, edit, texts, &inputs)
     }
 
     pub(super) fn message(&mut self, spec: &PatchSpec) -> Result<String> {
@@ -207,6 +175,51 @@ impl Writer<'_> {
             .map(|part| part.patterns.iter().flat_map(Pattern::names).collect())
             .unwrap_or_default()
     }
+}
+
+/// Renders texts of one edit with these values of its inputs, each of which must be used by at least one.
+pub(super) fn edit_texts(
+    templates: &mut Templates,
+    recipe: &Recipe,
+    edit: &EditSpec,
+    texts: &[&Text],
+    inputs: &Inputs,
+) -> Result<Vec<String>> {
+    let mut sources = Vec::new();
+    for text in texts {
+        sources.push(match text {
+            Text::Inline(text) => (format!("{} ({})", edit.name, edit.place), text.clone()),
+            Text::Template(name) => {
+                let text = recipe.templates.get(name).cloned().ok_or_else(|| {
+                    Refusal::usage(format!("{}: there is no template `{name}`", edit.place)).hint(
+                        "templates are files `NAME.tera` in the series' folder of `templates/`",
+                    )
+                })?;
+                (name.clone(), text)
+            }
+        });
+    }
+    let mut unused: Vec<&String> = edit.inputs.keys().collect();
+    let mut rendered = Vec::new();
+    for (label, text) in &sources {
+        let text = &*carry::plain(text);
+        let mine: Inputs = inputs
+            .iter()
+            .filter(|(name, _)| mentions(text, name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        unused.retain(|name| !mine.contains_key(*name));
+        rendered.push(templates.render(label, text, &mine, &edit.place)?);
+    }
+    if let Some(name) = unused.first() {
+        return Err(Refusal::usage(format!(
+            "{}: no template of edit `{}` uses its input `{name}`",
+            edit.place, edit.name
+        ))
+        .hint("take it out of the inputs, or use it")
+        .into());
+    }
+    Ok(rendered)
 }
 
 /// Whether a template has `name` as a word inside one of its tags; the exact check is the template engine's.

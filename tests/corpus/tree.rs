@@ -182,6 +182,11 @@ impl Tree {
         found.map(str::to_owned)
     }
 
+    /// The file that has the functions of the series.
+    pub(crate) fn home(&self) -> String {
+        self.file_of(RANGE).unwrap_or_else(|| PLACES[0].to_owned())
+    }
+
     /// The definition of a function.
     pub(crate) fn function(&self, name: &str) -> Option<String> {
         let text = self.text(&self.file_of(name)?)?;

@@ -165,19 +165,22 @@ fn by_hand_a_patch_that_defines_nothing_is_not_taken_for_merged_with_the_others(
     assert!(mails.is_empty());
     assert_eq!(json["applied"].as_array().map(Vec::len), Some(3));
     assert_eq!(said.matches("has the same patch-id\n").count(), 4, "{said}");
-    // The same files without a history: what is not proven is not said.
+    // The same files without a history: the recipe makes them all the same.
     for count in 3..=4 {
         let play = merged(count);
-        play.git("remote", &["checkout", "-q", "--orphan", "import"]);
-        play.commit("imported");
-        refused(
-            &play,
-            &[
-                "patch `use`, which defines nothing, cannot be told",
-                "hint: ",
-            ],
-        );
+        import(&play);
+        let (mails, json, said) = regen(&play);
+        assert_eq!(mails.len(), if count == 4 { 0 } else { 2 });
+        assert_eq!(json["upstream"].as_array().map(Vec::len), Some(count));
+        let how = "left out: the base's files are exactly what the patch makes of them\n";
+        assert_eq!(said.matches(how).count(), count, "{said}");
     }
+}
+
+/// The remote has its files, and no history.
+fn import(play: &Play) {
+    play.git("remote", &["checkout", "-q", "--orphan", "import"]);
+    play.commit("imported");
 }
 
 #[test]
@@ -190,7 +193,26 @@ fn by_hand_anything_less_than_the_same_is_refused() {
         "static void pool_put_batch(struct pool *pool, int count)\n{\n\tunsigned int i;\n\n",
     );
     play.git("remote", &["commit", "-q", "-a", "--amend", "--no-edit"]);
-    refused(&play, &[PART, "there: ", "missing: "]);
+    let said = refused(
+        &play,
+        &[
+            PART,
+            "\n  there: patch `helper`, all of its edits\n",
+            "\n  with another text: patch `batch`, edit `batch`: mm/pool.c:",
+            "\n  not there: patch `use`, none of its edits\n",
+        ],
+    );
+    // What it says to do can be done: on that base all patches fit, and a recipe that makes the line leaves two of them out.
+    let (_, rest) = said.split_once("(`--base ").expect("a base");
+    let rev = rest.split_once('`').expect("its end").0;
+    play.reroll(&["regen", "--tree", "remote", "--base", rev, "-n"], 0);
+    let template = "patches/tiny/templates/batch.c.tera";
+    let text = play.read(template);
+    play.write(template, &text.replace("\tint i;", "\tunsigned int i;"));
+    let (mails, json, _) = regen(&play);
+    assert_eq!(json["upstream"].as_array().map(Vec::len), Some(2));
+    assert_eq!(mails.len(), 3);
+    play.write(template, &text);
     // A merged patch was changed later on.
     let play = merged(1);
     play.change(
@@ -198,12 +220,23 @@ fn by_hand_anything_less_than_the_same_is_refused() {
         "static void pool_finish(struct pool *pool)\n{\n\tpool_sync(pool);\n",
     );
     play.commit("mm/pool: sync");
-    refused(&play, &[PART]);
-    // No history that tells: an import, and a shallow clone.
+    refused(
+        &play,
+        &[
+            "`pool_finish()` in `mm/pool.c` is in the base already, and not as the recipe makes it",
+            "pool_sync(pool);",
+        ],
+    );
+}
+
+#[test]
+fn by_hand_no_history_is_needed() {
+    let (left, said) = (4, "is upstream and left out: ");
+    // An import, and a shallow clone.
     let play = merged(1);
-    play.git("remote", &["checkout", "-q", "--orphan", "import"]);
-    play.commit("imported");
-    refused(&play, &[PART]);
+    import(&play);
+    let (mails, _, told) = regen(&play);
+    assert!(mails.len() == left && told.contains(said), "{told}");
     let play = merged(1);
     play.git(
         ".",
@@ -217,10 +250,12 @@ fn by_hand_anything_less_than_the_same_is_refused() {
     );
     fs::rename(play.path("remote"), play.path("deep")).expect("renamed");
     fs::rename(play.path("shallow"), play.path("remote")).expect("renamed");
-    refused(&play, &[PART]);
+    let (mails, _, told) = regen(&play);
+    assert!(mails.len() == left && told.contains(said), "{told}");
     // A clone without the old trees: they are not fetched one by one to find out.
     let play = partial("tree:0");
-    refused(&play, &[PART, "history could not be looked at: "]);
+    let (mails, _, told) = regen(&play);
+    assert!(mails.len() == left && told.contains(said), "{told}");
 }
 
 /// The remote is a partial clone of one that has the first patch and goes on.

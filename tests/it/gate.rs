@@ -646,6 +646,130 @@ fn other_bases_are_told_clean_drifted_conflict_or_upstream() {
     assert_eq!(verdicts(&report, &moved), ["drifted", "drifted", "clean"]);
 }
 
+/// The verdict on each patch, with why.
+fn onto(kernel: &Kernel, series: &[ObjectId], rev: &ObjectId) -> Vec<(String, String)> {
+    let rev = rev.to_string();
+    let tip = series.last().expect("commits").to_string();
+    let args = ["--branch", &tip, "--gate", "apply", "--onto", &rev];
+    let output = kernel.task(&args).run().expect("reroll starts");
+    let report = Report::new(&output);
+    let name = format!("onto {rev}");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let patches = 1..=u64::try_from(series.len() - 2).expect("few");
+    let outcomes = patches.map(|patch| {
+        let outcome = report.of("apply", Some(&name), patch);
+        let reason = format!("{}\n{}", text(&outcome["reason"]), Report::lines(outcome));
+        (text(&outcome["verdict"]), reason)
+    });
+    outcomes.collect()
+}
+
+#[test]
+fn what_was_reverted_is_not_upstream_whatever_the_messages_say() {
+    let mut kernel = Kernel::new();
+    let base = kernel.files.clone();
+    kernel.patch("one", "x + 1", "x + 11");
+    let series = kernel.commits.clone();
+    // Upstream something comes first, so that the commit is another one.
+    kernel.commits.truncate(2);
+    kernel.files = base;
+    kernel.commit("other", &[("mm/other.c", "int other;\n")]);
+    kernel.patch("one", "x + 1", "x + 11");
+    let merged = kernel.commits[3].to_string();
+    let (commits, files) = (kernel.commits.clone(), kernel.files.clone());
+    let found =
+        |kernel: &Kernel| onto(kernel, &series, kernel.commits.last().expect("one")).remove(0);
+    let upstream = format!("already upstream as {}\n", &merged[..12]);
+    let reverted = format!("upstream as {}, reverted since\n", &merged[..12]);
+    let changed = format!("remark: upstream as {}, changed since", &merged[..12]);
+    assert_eq!(found(&kernel), ("upstream".to_owned(), upstream.clone()));
+
+    let messages = [
+        format!("Revert \"mm: one\"\n\nThis reverts commit {merged}.\n"),
+        format!(
+            "Revert \"mm: one\"\n\nThis reverts commit {} (\"mm: one\"), which\nbroke things.\n",
+            &merged[..12]
+        ),
+        "mm: count less\n\nIt was too much.\n".to_owned(),
+    ];
+    for message in messages {
+        kernel.commits.clone_from(&commits);
+        kernel.files.clone_from(&files);
+        kernel.patch(&message, "x + 11", "x + 1");
+        assert_eq!(
+            found(&kernel),
+            ("clean".to_owned(), reverted.clone()),
+            "{message}"
+        );
+        // The code above has moved besides.
+        let text = format!(
+            "/* one */\n/* two */\n/* three */\n/* four */\n{}",
+            kernel.files["mm/thing.c"]
+        );
+        kernel.commit("move", &[("mm/thing.c", &text)]);
+        let (verdict, reason) = found(&kernel);
+        assert_eq!(verdict, "drifted", "{reason}");
+        assert!(reason.starts_with(reverted.trim_end()), "{reason}");
+        // The revert is reverted.
+        kernel.patch("count further again", "x + 1;", "x + 11;");
+        assert_eq!(found(&kernel).0, "upstream", "{message}");
+    }
+    // Changed again by somebody: neither what it was nor what the patch makes of it.
+    kernel.commits.clone_from(&commits);
+    kernel.files.clone_from(&files);
+    kernel.patch("count elsewhere", "x + 11", "x + 12");
+    let (verdict, reason) = found(&kernel);
+    assert_eq!(verdict, "conflict", "{reason}");
+    assert!(reason.contains(&changed), "{reason}");
+    // Something beside it changed: it is there all the same.
+    kernel.commits.clone_from(&commits);
+    kernel.files.clone_from(&files);
+    kernel.patch(
+        "no local",
+        "\tint unused_before;\n\n",
+        "\tint used_before;\n\n",
+    );
+    assert_eq!(found(&kernel).0, "upstream");
+    // A tree without that history has the change, and nothing says which commit brought it.
+    let [start, tip] =
+        [commits[0], commits[3]].map(|id| kernel.repo().commit(id).expect("it is there"));
+    let import = kernel
+        .repo()
+        .write_commit(tip.tree_id, None, &start.author, "import\n".into());
+    let import = import.expect("a commit");
+    let (verdict, reason) = onto(&kernel, &series, &import).remove(0);
+    assert_eq!(verdict, "conflict", "{reason}");
+    assert!(
+        reason.contains("remark: the files have its change, though no commit has its patch-id"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn patches_that_stand_on_each_other_are_upstream_as_far_as_they_are_there() {
+    let mut kernel = Kernel::new();
+    let base = kernel.files.clone();
+    kernel.patch("one", "x + 1", "x + 11");
+    kernel.patch("two", "x + 11", "x + 111");
+    kernel.commit("three", &[("mm/new.c", "int new;\n")]);
+    let series = kernel.commits.clone();
+    kernel.commits.truncate(2);
+    kernel.files = base;
+    kernel.commit("other", &[("mm/other.c", "int other;\n")]);
+    kernel.patch("one", "x + 1", "x + 11");
+    kernel.patch("two", "x + 11", "x + 111");
+    kernel.commit("three", &[("mm/new.c", "int new;\n")]);
+    let verdicts = |kernel: &Kernel| -> Vec<String> {
+        let found = onto(kernel, &series, kernel.commits.last().expect("one"));
+        found.into_iter().map(|(verdict, _)| verdict).collect()
+    };
+    assert_eq!(verdicts(&kernel), ["upstream"; 3]);
+    kernel.patch("less", "x + 111", "x + 11");
+    assert_eq!(verdicts(&kernel), ["upstream", "clean", "upstream"]);
+    kernel.patch("still less", "x + 11", "x + 1");
+    assert_eq!(verdicts(&kernel), ["clean", "clean", "upstream"]);
+}
+
 #[test]
 fn a_patch_of_which_only_the_subject_is_upstream_is_not_upstream() {
     let lines = |changed: &[(usize, &str)]| -> String {

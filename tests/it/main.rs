@@ -12,6 +12,7 @@ mod ci_github;
 mod ci_gitlab;
 mod cli;
 mod configuration;
+mod content;
 mod diff;
 mod drift;
 mod failure;

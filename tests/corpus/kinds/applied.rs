@@ -1,6 +1,6 @@
 //! Bases that have the series, a part of it, or something that goes by its names.
 
-use super::{FILE, Kind, carried, either, refused};
+use super::{Kind, carried, either, refused};
 use crate::tree::{COMPOUND, Files, PAGE, RANGE, Tree};
 
 const KBUILD: &str = "include/asm-generic/Kbuild";
@@ -70,7 +70,7 @@ fn whole() -> Vec<Kind> {
         carried("all-of-it", |t| import(t, 4)).applied(),
         carried("all-of-it-and-a-change-elsewhere", |t| {
             import(t, 4)?;
-            t.append(FILE, "\n/* Says the corpus. */\n")
+            t.append(&t.home(), "\n/* Says the corpus. */\n")
         })
         .applied(),
         refused("all-but-the-fast-path-of-heads", |t| {
@@ -90,9 +90,10 @@ fn whole() -> Vec<Kind> {
             import(t, 4)?;
             t.files.remove(KBUILD).map(drop)
         }),
-        refused("all-but-the-x86-header", |t| {
+        refused("all-but-the-x86-instructions", |t| {
             import(t, 4)?;
-            t.files.remove(X86).map(drop)
+            t.set(X86, "#include <asm-generic/struct_page_init.h>\n");
+            Some(())
         }),
         refused("all-but-the-generic-header", |t| {
             import(t, 4)?;
@@ -121,7 +122,7 @@ fn whole() -> Vec<Kind> {
         either("all-with-another-comment", |t| {
             import(t, 4)?;
             t.replace(
-                FILE,
+                &t.home(),
                 "Nobody may use a streamed page",
                 "No one may use a streamed page",
             )
@@ -143,8 +144,9 @@ fn by_names() -> Vec<Kind> {
         refused("names-of-all-helpers-with-other-bodies", |t| {
             import(t, 4)?;
             let files = t.files.clone();
-            let old = t.of_base(FILE)?;
-            t.set(FILE, old);
+            let home = t.home();
+            let old = t.of_base(&home)?;
+            t.set(&home, old);
             for name in [
                 "zone_device_page_init_refcount",
                 "zone_device_tail_page_init",
@@ -167,7 +169,7 @@ fn by_names() -> Vec<Kind> {
         refused("names-and-headers-and-the-old-loops", |t| {
             import(t, 4)?;
             let old_range = {
-                let old = String::from_utf8(t.of_base(FILE)?).ok()?;
+                let old = String::from_utf8(t.of_base(&t.home())?).ok()?;
                 let range = crate::tree::find_function(&old, RANGE)?;
                 old[range].to_owned()
             };
@@ -196,7 +198,7 @@ fn by_names() -> Vec<Kind> {
         refused("the-second-patch-without-the-first", |t| {
             // The helper for the counts is back where it was, the template stays.
             import(t, 2)?;
-            let old = String::from_utf8(t.of_base(FILE)?).ok()?;
+            let old = String::from_utf8(t.of_base(&t.home())?).ok()?;
             let page = old[crate::tree::find_function(&old, PAGE)?].to_owned();
             t.edit_function(PAGE, |_| Some(page))?;
             t.cut("zone_device_page_init_refcount").map(drop)
@@ -211,7 +213,7 @@ fn merged() -> Vec<Kind> {
         carried("three-patches-with-history", |t| merge(t, 3)),
         carried("the-first-patch-and-a-change-elsewhere", |t| {
             merge(t, 1)?;
-            then(t, |t| t.append(FILE, "\n/* Says the corpus. */\n"))
+            then(t, |t| t.append(&t.home(), "\n/* Says the corpus. */\n"))
         }),
         carried("the-first-patch-and-its-revert", |t| {
             merge(t, 1)?;
@@ -237,7 +239,7 @@ fn merged() -> Vec<Kind> {
             let (message, files) = t.series(1)?;
             t.files.extend(files);
             t.rename(
-                FILE,
+                &t.home(),
                 "zone_device_page_init_refcount",
                 "zone_device_init_count",
             )?;

@@ -1,6 +1,6 @@
 //! Values that only look as if they were the same for every page.
 
-use super::{FILE, INTERNAL, Kind, carried, either, in_page, refused};
+use super::{INTERNAL, Kind, carried, either, in_page, refused};
 use crate::tree::{PAGE, Tree};
 
 /// Stores `value` into each page, with `code` in front of the page function.
@@ -107,31 +107,33 @@ fn changing() -> Vec<Kind> {
         refused("a-global-that-changes", |t| {
             stores(t, "zone_device_round", "")?;
             compound_changes(t, "zone_device_round++;\n")?;
-            t.before_includes(FILE, "static unsigned long zone_device_round;\n")
+            t.before_includes(&t.home(), "static unsigned long zone_device_round;\n")
         }),
         refused("a-volatile-global", |t| {
             stores(t, "zone_device_round", "")?;
             compound_changes(t, "zone_device_round++;\n")?;
-            t.before_includes(FILE, "static volatile unsigned long zone_device_round;\n")
+            t.before_includes(
+                &t.home(),
+                "static volatile unsigned long zone_device_round;\n",
+            )
         }),
         refused("an-element-that-changes", |t| {
             stores(t, "zone_device_rounds[1]", "")?;
             compound_changes(t, "zone_device_rounds[1] += 3;\n")?;
-            t.before_includes(FILE, "static unsigned long zone_device_rounds[2];\n")
+            t.before_includes(&t.home(), "static unsigned long zone_device_rounds[2];\n")
         }),
         refused("a-field-of-a-global-that-changes", |t| {
             stores(t, "zone_device_state.round", "")?;
             compound_changes(t, "zone_device_state.round++;\n")?;
             t.before_includes(
-                FILE,
+                &t.home(),
                 "static struct { unsigned long round; } zone_device_state;\n",
             )
         }),
         refused("what-a-pointer-leads-to-changes", |t| {
             stores(t, "*zone_device_round", "")?;
             compound_changes(t, "(*zone_device_round)++;\n")?;
-            t.before_includes(
-                FILE,
+            t.before_includes(&t.home(),
                 "static unsigned long zone_device_rounds;\nstatic unsigned long *zone_device_round = &zone_device_rounds;\n",
             )
         }),
@@ -142,7 +144,7 @@ fn changing() -> Vec<Kind> {
         refused("read-once-of-what-changes", |t| {
             stores(t, "READ_ONCE(zone_device_round)", "")?;
             compound_changes(t, "zone_device_round++;\n")?;
-            t.before_includes(FILE, "static unsigned long zone_device_round;\n")
+            t.before_includes(&t.home(), "static unsigned long zone_device_round;\n")
         }),
         refused("a-global-that-single-changes", |t| {
             stores(t, "zone_device_singles", "")?;
@@ -152,7 +154,7 @@ fn changing() -> Vec<Kind> {
                 "static unsigned long __maybe_unused zone_device_singles;\n",
             )?;
             // Only where the function that is called is in the same object.
-            (t.file_of("__init_single_page")? == FILE).then_some(())
+            (t.file_of("__init_single_page")? == t.home()).then_some(())
         }),
     ]
 }

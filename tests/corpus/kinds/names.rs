@@ -1,6 +1,6 @@
 //! Names that the series defines, and the base uses for something else; and mentions that do no harm.
 
-use super::{FILE, INTERNAL, Kind, carried, either, refused};
+use super::{INTERNAL, Kind, carried, either, refused};
 use crate::tree::{COMPOUND, PAGE, RANGE};
 
 pub(super) fn kinds() -> Vec<Kind> {
@@ -57,7 +57,7 @@ fn taken() -> Vec<Kind> {
             t.before(PAGE, "enum zone_device_modes { zone_device_store_u64 = 1 };\n")
         }),
         refused("variable-in-the-file", |t| {
-            t.before_includes(FILE, "int zone_device_template_set_pfn;\n")
+            t.before_includes(&t.home(), "int zone_device_template_set_pfn;\n")
         }),
         refused("typedef-in-a-header", |t| {
             t.append_header(INTERNAL, "typedef int zone_device_page_copy;\n")
@@ -166,24 +166,17 @@ fn needed() -> Vec<Kind> {
                 "page_ref_is_traced(",
             )
         }),
-        refused("vmemmap-nr-takes-more", |t| {
-            t.edit_function("pgmap_vmemmap_nr", |text| {
-                Some(text.replacen(
-                    "struct dev_pagemap *pgmap)",
-                    "struct dev_pagemap *pgmap, int corpus)",
-                    1,
-                ))
-            })?;
-            let path = "include/linux/memremap.h";
+        carried("vmemmap-nr-by-another-name", |t| {
+            t.rename_in("pgmap_vmemmap_nr", "pgmap_vmemmap_nr", "pgmap_nr_pages")?;
             t.append_header(
-                path,
-                "#define pgmap_vmemmap_nr_of(pgmap) pgmap_vmemmap_nr(pgmap, 0)\n",
-            )?;
-            t.rename(FILE, "pgmap_vmemmap_nr", "pgmap_vmemmap_nr_of")
-        }),
+                "include/linux/memremap.h",
+                "#define pgmap_vmemmap_nr(pgmap) pgmap_nr_pages(pgmap)\n",
+            )
+        })
+        .or_unproven(),
         refused("always-inline-is-something-else", |t| {
             // What the templates say is `__always_inline`; here a macro of the file takes it for its own.
-            t.after_includes(FILE, "\n#undef __always_inline\n#define __always_inline __attribute__((corpus_unknown)) inline\n")
+            t.after_includes(&t.home(), "\n#undef __always_inline\n#define __always_inline __attribute__((corpus_unknown)) inline\n")
         }),
     ]
 }

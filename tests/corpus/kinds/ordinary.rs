@@ -72,7 +72,7 @@ fn comments() -> Vec<Kind> {
         }),
         carried("comment-at-the-top-of-the-file", |t| {
             t.replace(
-                FILE,
+                &t.home(),
                 " * mm_init.c - Memory",
                 " * mm_init.c - says the corpus: Memory",
             )
@@ -97,45 +97,42 @@ fn comments() -> Vec<Kind> {
 fn includes() -> Vec<Kind> {
     vec![
         carried("one-include-more", |t| {
-            t.before_includes(FILE, "#include <linux/bitops.h>\n")
+            t.before_includes(&t.home(), "#include <linux/bitops.h>\n")
         }),
         carried("an-include-that-the-series-adds", |t| {
-            t.before_includes(FILE, "#include <linux/prefetch.h>\n")
+            t.before_includes(&t.home(), "#include <linux/prefetch.h>\n")
         }),
         carried("both-includes-that-the-series-adds", |t| {
             t.before_includes(
-                FILE,
+                &t.home(),
                 "#include <linux/sizes.h>\n#include <linux/prefetch.h>\n",
             )
         }),
         carried("an-include-of-it-in-a-comment", |t| {
             t.before_includes(
-                FILE,
+                &t.home(),
                 "/*\n#include <linux/prefetch.h>\n#include <linux/sizes.h>\n */\n",
             )
         }),
         refused("an-include-of-it-that-is-not-built", |t| {
             // What goes beside it is not built either.
-            t.edit(FILE, |text| {
-                let at = text.find("#include <asm/setup.h>\n")?;
-                let end = at + "#include <asm/setup.h>\n".len();
-                Some(format!(
-                    "{}#ifdef CONFIG_CORPUS_OFF\n{}#endif\n{}",
-                    &text[..at],
-                    &text[at..end],
-                    &text[end..]
-                ))
-            })
+            let include = "#include <asm/setup.h>\n";
+            t.replace(
+                &t.home(),
+                include,
+                &format!("#ifdef CONFIG_CORPUS_OFF\n{include}#endif\n"),
+            )?;
+            t.before_includes(&t.home(), include)
         }),
         refused("all-asm-includes-are-conditional", |t| {
             t.after_includes(
-                FILE,
+                &t.home(),
                 "#ifdef CONFIG_CORPUS_OFF\n#include <asm/page.h>\n#endif\n",
             )
         }),
         either("the-last-include-is-conditional", |t| {
             t.after_includes(
-                FILE,
+                &t.home(),
                 "#ifdef CONFIG_CORPUS_OFF\n#include <linux/zpool.h>\n#endif\n",
             )
         }),
@@ -144,14 +141,14 @@ fn includes() -> Vec<Kind> {
         }),
         carried("includes-with-a-comment-between", |t| {
             t.replace(
-                FILE,
+                &t.home(),
                 "#include <linux/sched.h>\n",
                 "#include <linux/sched.h>\t/* cond_resched() */\n",
             )
         }),
         carried("quotes-include-first", |t| {
-            t.replace(FILE, "#include \"internal.h\"\n", "")?;
-            t.edit(FILE, |text| {
+            t.replace(&t.home(), "#include \"internal.h\"\n", "")?;
+            t.edit(&t.home(), |text| {
                 let last = text.rfind("#include <linux/")?;
                 let end = last + text[last..].find('\n')? + 1;
                 Some(format!(
@@ -197,7 +194,7 @@ fn neighbours() -> Vec<Kind> {
         carried("the-page-function-at-the-top", |t| {
             let code = t.cut(PAGE)?;
             t.after_includes(
-                FILE,
+                &t.home(),
                 &format!("\n#ifdef CONFIG_ZONE_DEVICE\n{code}#endif\n"),
             )
         }),
@@ -232,7 +229,7 @@ fn neighbours() -> Vec<Kind> {
             )
         }),
         carried("a-guard-in-other-words", |t| {
-            t.edit(FILE, |text| {
+            t.edit(&t.home(), |text| {
                 let at = text.find("static void __ref __init_zone_device_page(")?;
                 let guard = text[..at].rfind("#ifdef CONFIG_ZONE_DEVICE\n")?;
                 Some(format!(
@@ -473,7 +470,7 @@ fn parameters() -> Vec<Kind> {
             t.within(COMPOUND, INIT, swapped)
         }),
         either("the-page-function-has-another-name", |t| {
-            t.rename(FILE, PAGE, "zone_device_init_page")
+            t.rename(&t.home(), PAGE, "zone_device_init_page")
         }),
         either("the-page-function-is-split", |t| {
             t.within(
@@ -570,7 +567,7 @@ fn elsewhere() -> Vec<Kind> {
             t.replace_all(KBUILD, "mandatory-y += ", "mandatory-y\t+= ")
         }),
         either("functions-in-a-file-of-their-own", |t| {
-            let old = t.text(FILE)?;
+            let old = t.text(&t.home())?;
             let range = crate::tree::find_function(&old, "pageblock_migratetype_init_range");
             let blocks = range.map(|range| old[range].to_owned()).unwrap_or_default();
             let code = cut_all(t)?;
@@ -598,6 +595,7 @@ fn elsewhere() -> Vec<Kind> {
         .or_unproven(),
         carried("functions-in-page-alloc", |t| {
             // As in 6.1.176.
+            (t.home() == FILE).then_some(())?;
             let text = t.text(FILE)?;
             let at = text.find("#define pageblock_migratetype_init_range(")?;
             let end = at + text[at..].find("while (0)\n")? + "while (0)\n".len();

@@ -1,6 +1,6 @@
 //! The same code written differently: what a person would be annoyed by if it were refused.
 
-use super::{COUNT, FILE, Kind, carried, either, refused};
+use super::{COUNT, Kind, carried, either, refused};
 use crate::tree::{COMPOUND, PAGE, RANGE, Tree};
 
 /// Changes a function's first line.
@@ -24,11 +24,12 @@ fn rename(tree: &mut Tree, name: &str, from: &str, to: &str) -> Option<()> {
 
 /// Puts a byte that is no UTF-8 into a comment.
 fn latin1(tree: &mut Tree, words: &str) -> Option<()> {
-    let text = tree.text(FILE)?;
+    let home = tree.home();
+    let text = tree.text(&home)?;
     let at = text.find(words)?;
     let mut bytes = text.into_bytes();
     bytes.splice(at..at, *b"caf\xe9 ");
-    tree.set(FILE, bytes);
+    tree.set(&home, bytes);
     Some(())
 }
 
@@ -392,7 +393,9 @@ fn comments() -> Vec<Kind> {
                 "\t/* __SetPageReserved(page); */\n\t__SetPageReserved(page);\n",
             )
         }),
-        refused("carriage-returns", |t| t.replace_all(FILE, "\n", "\r\n")),
+        refused("carriage-returns", |t| {
+            t.replace_all(&t.home(), "\n", "\r\n")
+        }),
         carried("tab-in-the-define-that-is-probed", |t| {
             t.replace(
                 "include/linux/page_ref.h",
@@ -408,10 +411,10 @@ fn comments() -> Vec<Kind> {
             )
         }),
         carried("no-newline-at-the-end", |t| {
-            t.edit(FILE, |text| Some(text.trim_end().to_owned()))
+            t.edit(&t.home(), |text| Some(text.trim_end().to_owned()))
         }),
         either("a-byte-order-mark", |t| {
-            t.edit(FILE, |text| Some(format!("\u{feff}{text}")))
+            t.edit(&t.home(), |text| Some(format!("\u{feff}{text}")))
         }),
         either("a-line-that-goes-on", |t| {
             t.within(

@@ -1,8 +1,7 @@
 //! Other users of a function whose parameters or effect the series changes, and mentions that are none.
 
 use super::{
-    FILE, INTERNAL, Kind, blocks_in_page, carried, either, no_blocks_in_range, refused,
-    second_caller,
+    INTERNAL, Kind, blocks_in_page, carried, either, no_blocks_in_range, refused, second_caller,
 };
 use crate::tree::{COMPOUND, PAGE, RANGE, Tree};
 
@@ -226,7 +225,7 @@ fn mentions() -> Vec<Kind> {
         }),
         carried("range-in-another-prototype", |t| {
             t.append(
-                FILE,
+                &t.home(),
                 "\n/* The prototype of memmap_init_zone_device() is in a header. */\n",
             )
         }),
