@@ -81,6 +81,11 @@ impl Pattern {
         &self.written
     }
 
+    /// A range of the snippet, as its nodes count.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
+        self.source.slice(range)
+    }
+
     /// The metavariables that are kept, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {

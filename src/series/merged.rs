@@ -154,6 +154,7 @@ impl Question<'_> {
         } = *self;
         let mut tree = Tree::new(repo, base);
         merged.undo(&mut tree);
+        tree.show(&recipe.functions);
         let writer = Writer {
             base,
             recipe,

@@ -16,6 +16,7 @@ use crate::error::{Exit, Refusal};
 use crate::facts;
 use crate::recipe::{Action, EditSpec, PatchSpec, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
+use crate::shape::{Clash, Pair};
 use crate::syntax::Source;
 
 /// The state of one run.
@@ -139,6 +140,7 @@ impl<'a> Run<'a> {
             Ok(mut refusal) if refusal.exit == Exit::Drift => {
                 let note = "lines are counted in the file as the edits before this one left it";
                 refusal.details.push(note.to_owned());
+                refusal.details.extend(self.tree.notes(&edit.file));
                 refusal.into()
             }
             Ok(refusal) => refusal.into(),
@@ -195,9 +197,25 @@ impl<'a> Run<'a> {
         })?;
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
-        self.tree
-            .write(&edit.file, mode, new.text().to_vec(), Some(new));
-        Ok(())
+        self.write(patch, edit, mode, new)
+    }
+
+    fn write(
+        &mut self,
+        patch: &PatchSpec,
+        edit: &EditSpec,
+        mode: u32,
+        source: Source,
+    ) -> Result<()> {
+        let written = self.tree.write(&edit.file, mode, source);
+        written.map_err(|Clash { pair: Pair { base, recipe }, .. }| {
+            Refusal::drift(format!(
+                "patch `{}`, edit `{}` uses `{base}`, which is what the base calls the recipe's `{recipe}`",
+                patch.name, edit.name
+            ))
+            .hint(format!("use another name for it at {}", edit.place))
+            .into()
+        })
     }
 
     fn create(&mut self, patch: &PatchSpec, edit: &EditSpec, text: &Text) -> Result<()> {
@@ -223,11 +241,9 @@ impl<'a> Run<'a> {
             .into());
         }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        let bytes = carry::unpack(&rendered).into_owned();
-        let source = Source::new(bytes.clone());
+        let source = Source::new(carry::unpack(&rendered).into_owned());
         self.land(patch, edit, &source, &anchor);
-        self.tree.write(&edit.file, MODE_FILE, bytes, Some(source));
-        Ok(())
+        self.write(patch, edit, MODE_FILE, source)
     }
 
     fn existing(&mut self, patch: &PatchSpec, edit: &EditSpec) -> Result<(Source, u32)> {

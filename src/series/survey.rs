@@ -127,6 +127,7 @@ fn shapes(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<BTreeMap<String, Parts
             Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
             Err(mut wrong) => {
                 for mismatch in &mut wrong {
+                    mismatch.details.extend(tree.notes(&spec.file));
                     mismatch.details.extend(needed_by(recipe, spec));
                 }
                 mismatches.append(&mut wrong);
