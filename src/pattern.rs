@@ -403,6 +403,31 @@ mod tests {
     }
 
     #[test]
+    fn parentheses_that_change_nothing_may_be_there_or_not() {
+        for (one, other) in [
+            ("if (a == 1) s;", "if ((a == 1)) s;"),
+            ("if (a && b == 1) s;", "if (a && (b == 1)) s;"),
+            ("return x;", "return (x);"),
+            ("f(a, b + 1);", "f((a), (b + 1));"),
+            ("x = a * b + c;", "x = (a * b) + c;"),
+            ("n = sizeof(x);", "n = sizeof x;"),
+        ] {
+            assert_eq!(find(one, other).len(), 1, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 1, "{other} in {one}");
+        }
+        for (one, other) in [
+            ("x = a * b + c;", "x = a * (b + c);"),
+            ("f(a);", "(f)(a);"),
+            ("f(a, b);", "f((a, b));"),
+            ("x = (u8)a + b;", "x = (u8)(a + b);"),
+        ] {
+            assert_eq!(find(one, other).len(), 0, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 0, "{other} in {one}");
+        }
+        assert_eq!(find("f($X);", "f((a));")[0]["X"], "(a)");
+    }
+
+    #[test]
     fn a_step_whose_value_nobody_uses_may_stand_on_either_side() {
         for (one, other) in [
             ("x++;", "++x;"),

@@ -208,9 +208,9 @@ impl<'a> Run<'a> {
         source: Source,
     ) -> Result<()> {
         let written = self.tree.write(&edit.file, mode, source);
-        written.map_err(|Clash { pair: Pair { base, recipe }, .. }| {
+        written.map_err(|Clash { pair: Pair { base, recipe }, why, .. }| {
             Refusal::drift(format!(
-                "patch `{}`, edit `{}` uses `{base}`, which is what the base calls the recipe's `{recipe}`",
+                "patch `{}`, edit `{}`: `{base}` is what the base calls the recipe's `{recipe}`, but {why}",
                 patch.name, edit.name
             ))
             .hint(format!("use another name for it at {}", edit.place))

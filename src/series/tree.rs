@@ -12,7 +12,7 @@ use crate::facts;
 use crate::recipe::FunctionSpec;
 use crate::repo::{Base, File, Repo};
 use crate::shape::{Clash, Names, Pair};
-use crate::syntax::{Function, Source, has_crlf};
+use crate::syntax::{Source, has_crlf};
 
 /// A base's files with the changes so far.
 pub(super) struct Tree<'a> {
@@ -92,9 +92,8 @@ impl<'a> Tree<'a> {
         for ((file, name), names) in &self.names {
             if let Ok(names) = names
                 && file == path
-                && let Some(function) = only_function(&written, name)
             {
-                written = names.to_base(&written, &function)?;
+                written = names.to_base(&written, name)?;
             }
         }
         self.files.insert(
@@ -112,7 +111,7 @@ impl<'a> Tree<'a> {
     fn view(&mut self, path: &str, mut source: Source) -> Source {
         let functions = self.functions.iter().filter(|spec| spec.file == path);
         for spec in functions {
-            let Some(function) = only_function(&source, &spec.name) else {
+            let Some(function) = source.only_function(&spec.name) else {
                 continue;
             };
             let names = Names::of(&source, &function, spec);
@@ -134,12 +133,6 @@ impl<'a> Tree<'a> {
         }
         source
     }
-}
-
-/// The function of a name, if there is one.
-fn only_function(source: &Source, name: &str) -> Option<Function> {
-    let mut found = source.functions_named(name).ok()?;
-    found.pop().filter(|_| found.is_empty())
 }
 
 impl facts::Files for Tree<'_> {
@@ -168,7 +161,7 @@ impl facts::Files for Tree<'_> {
 /// The refusal of a file whose lines nobody would mix with those of a template.
 fn carriage_returns(path: &str) -> anyhow::Error {
     Refusal::drift(format!(
-        "the lines of `{path}` end in CRLF, and those of a series in LF"
+        "`{path}` has lines that end in CRLF, and those of a series end in LF"
     ))
     .hint("regenerate on a base whose files have LF, as the kernel's own do")
     .into()

@@ -261,6 +261,12 @@ impl Division<'_> {
         };
         let mut details = self.quote(&statement.range);
         details.extend(objections);
+        if let Some(at) = first_error(statement.node) {
+            details.push(format!(
+                "the parser makes no sense of it at {}",
+                self.at(at)
+            ));
+        }
         self.mismatches.push(Mismatch {
             message,
             details,
@@ -538,6 +544,16 @@ pub(crate) fn names_in(
     found
         .filter(|names| !names.is_empty())
         .map(|names| (names, captures))
+}
+
+/// Where the parser did not understand something below a node.
+fn first_error(node: Node<'_>) -> Option<usize> {
+    if node.is_error() || node.is_missing() {
+        return Some(node.start_byte());
+    }
+    let mut cursor = node.walk();
+    let mut wrong = node.children(&mut cursor).filter(Node::has_error);
+    wrong.find_map(first_error)
 }
 
 /// The parts of something that is not there: each may be missing.

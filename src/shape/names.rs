@@ -21,7 +21,7 @@ pub struct Names {
 }
 
 /// A name, as the base and as the recipe has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pair {
     /// The base's.
     pub base: String,
@@ -97,7 +97,12 @@ impl Names {
 
     /// A file with the names of one of its functions as the base has them; an error where somebody uses a name of the base's for
     /// something else by now.
-    pub fn to_base(&self, source: &Source, function: &Function) -> Result<Source, Clash> {
+    pub fn to_base(&self, source: &Source, name: &str) -> Result<Source, Clash> {
+        let Some(function) = source.only_function(name) else {
+            let pair = self.pairs.first().cloned().unwrap_or_default();
+            return Err(pair.clash(format!("`{name}()` is not there once any more"), 0));
+        };
+        let function = &function;
         for pair in &self.pairs {
             let mut leaves = leaves(function.root()).into_iter();
             let other = leaves.find(|leaf| text(source, *leaf) == pair.base && !is_apart(*leaf));

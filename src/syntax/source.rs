@@ -198,6 +198,13 @@ impl Source {
         Ok(found)
     }
 
+    /// The function named `name`, if there is one and no other.
+    #[must_use]
+    pub fn only_function(&self, name: &str) -> Option<Function> {
+        let mut found = self.functions_named(name).ok()?;
+        found.pop().filter(|_| found.is_empty())
+    }
+
     /// What is laid out like a function, by the word in front of its parameters.
     pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
         self.file.definitions.iter().map(|definition| {

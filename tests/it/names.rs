@@ -125,7 +125,7 @@ fn a_name_that_would_mean_two_things_is_refused() {
     refused(
         &|text| renamed_in(text, RANGE, &[("pfns_per_compound", "stream")]),
         &[
-            "edit `range-locals` uses `stream`, which is what the base calls the recipe's `pfns_per_compound`",
+            "edit `range-locals`: `stream` is what the base calls the recipe's `pfns_per_compound`, but an edit uses it",
             "use another name",
         ],
     );
