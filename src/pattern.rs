@@ -81,6 +81,11 @@ impl Pattern {
         &self.written
     }
 
+    /// A range of the snippet, as its nodes count.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
+        self.source.slice(range)
+    }
+
     /// The metavariables that are kept, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
@@ -395,6 +400,31 @@ mod tests {
         );
         assert_eq!(found[0]["BODY"], "/* why */\n\t\ts;");
         assert_eq!(find("if (c) f($X);", "if (c) { f(a); }")[0]["X"], "a");
+    }
+
+    #[test]
+    fn parentheses_that_change_nothing_may_be_there_or_not() {
+        for (one, other) in [
+            ("if (a == 1) s;", "if ((a == 1)) s;"),
+            ("if (a && b == 1) s;", "if (a && (b == 1)) s;"),
+            ("return x;", "return (x);"),
+            ("f(a, b + 1);", "f((a), (b + 1));"),
+            ("x = a * b + c;", "x = (a * b) + c;"),
+            ("n = sizeof(x);", "n = sizeof x;"),
+        ] {
+            assert_eq!(find(one, other).len(), 1, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 1, "{other} in {one}");
+        }
+        for (one, other) in [
+            ("x = a * b + c;", "x = a * (b + c);"),
+            ("f(a);", "(f)(a);"),
+            ("f(a, b);", "f((a, b));"),
+            ("x = (u8)a + b;", "x = (u8)(a + b);"),
+        ] {
+            assert_eq!(find(one, other).len(), 0, "{one} in {other}");
+            assert_eq!(find(other, one).len(), 0, "{other} in {one}");
+        }
+        assert_eq!(find("f($X);", "f((a));")[0]["X"], "(a)");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use bstr::{BStr, ByteSlice};
 
 use super::{Anchor, Layout, Search};
-use crate::syntax::{line_end, line_of};
+use crate::syntax::{code_lines, line_end, line_of, line_start};
 
 impl Search<'_> {
     /// The place of a new `#include <header>`: in its alphabetical place where the last run of includes from the same directory
@@ -52,7 +52,7 @@ impl Search<'_> {
             (None, Some(&(offset, _))) => (line_end(text, offset), Layout::DefinitionAfter),
             (None, None) => {
                 return Err(self.lost(
-                    format!("`{}` has no `#include`s", self.edit.file),
+                    format!("`{}` has no `#include` outside of an `#if`", self.edit.file),
                     Vec::new(),
                 ));
             }
@@ -92,17 +92,28 @@ impl Search<'_> {
             .filter(|(_, candidate)| *candidate < line.as_bytes())
             .count();
         let (before, after) = run.split_at(place);
-        let clear = !run.is_empty()
-            && before.iter().all(|(_, other)| *other < line.as_bytes())
-            && after.iter().all(|(_, other)| *other > line.as_bytes());
-        if !clear {
-            let prefix = prefix.as_bstr();
+        if run.is_empty() {
+            let what = format!(
+                "`{}` has no line that starts with `{}`",
+                self.edit.file,
+                prefix.as_bstr()
+            );
+            return Err(self.lost(what, Vec::new()));
+        }
+        let is_astray = |(at, (_, other)): &(usize, &(usize, &[u8]))| {
+            (*at < place) != (*other < line.as_bytes())
+        };
+        if let Some((_, (offset, other))) = run.iter().enumerate().find(is_astray) {
+            let (file, number) = (&self.edit.file, line_of(text, *offset));
             return Err(self.lost(
                 format!(
-                    "the lines of `{}` that start with `{prefix}` leave no one place for `{line}`",
-                    self.edit.file
+                    "the lines of `{file}` that start with `{}` leave no one place for `{line}`",
+                    prefix.as_bstr()
                 ),
-                Vec::new(),
+                vec![format!(
+                    "  {file}:{number}: {} (out of order)",
+                    other.as_bstr()
+                )],
             ));
         }
         let offset = before
@@ -112,24 +123,22 @@ impl Search<'_> {
     }
 }
 
-/// `#include` lines with their offsets, those below an `#if` left out.
+/// `#include` lines with their offsets, without the comments behind them; those below an `#if` left out.
 fn include_lines(text: &[u8]) -> Vec<(usize, &BStr)> {
     let mut depth = 0_usize;
-    let mut offset = 0;
     let mut found = Vec::new();
-    for line in text.lines_with_terminator() {
-        let directive = line
-            .strip_prefix(b"#")
-            .map(<[u8]>::trim_start)
-            .unwrap_or_default();
+    for code in code_lines(text) {
+        let line = &text[code.clone()];
+        let Some(directive) = line.strip_prefix(b"#").map(<[u8]>::trim_ascii_start) else {
+            continue;
+        };
         if directive.starts_with(b"if") {
             depth += 1;
         } else if directive.starts_with(b"endif") {
             depth = depth.saturating_sub(1);
         } else if directive.starts_with(b"include") && depth == 0 {
-            found.push((offset, line.as_bstr()));
+            found.push((line_start(text, code.start), line.as_bstr()));
         }
-        offset += line.len();
     }
     found
 }

@@ -215,6 +215,7 @@ pub fn replace(
     if leaves_comment_open(rendered) {
         return Err(proof.broken("writes a comment that has no end"));
     }
+    proof.are_new(defines)?;
     proof.others_are_untouched(changes)?;
     proof.additions_are(defines)?;
     let added = defines.iter().map(String::as_str);
@@ -249,6 +250,14 @@ impl Proof<'_> {
         }
     }
 
+    fn are_new(&self, defines: &[String]) -> Result<()> {
+        let mut names = defines.iter();
+        match names.find(|name| self.before.contains_key(name.as_bytes().as_bstr())) {
+            Some(name) => Err(self.is_there_already(name)),
+            None => Ok(()),
+        }
+    }
+
     fn additions_are(&self, defines: &[String]) -> Result<()> {
         let added = self.after.keys();
         let added = added.filter(|name| !self.before.contains_key(*name));
@@ -278,6 +287,20 @@ impl Proof<'_> {
         Err(self.broken(&format!(
             "breaks `{name}()`: it does not parse as a function any more"
         )))
+    }
+
+    fn is_there_already(&self, name: &str) -> anyhow::Error {
+        let EditSpec { place, file, .. } = self.edit;
+        let found = self.source.layout().filter(|(known, _)| *known == name);
+        let heads = found.flat_map(|(_, definition)| quote(self.source, file, &definition.head()));
+        let heads = heads.collect();
+        Refusal::drift(format!(
+            "edit `{}` defines `{name}()`, which `{file}` has already",
+            self.edit.name
+        ))
+        .details(heads)
+        .hint(format!("choose another name for it at {place}"))
+        .into()
     }
 
     fn broken(&self, what: &str) -> anyhow::Error {

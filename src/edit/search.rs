@@ -293,6 +293,19 @@ impl Search<'_> {
             ));
         }
         let at = function.parameters_end;
+        if source.text()[..at].trim_ascii_end().ends_with(b"...") {
+            return Err(self.lost(
+                format!(
+                    "`{}()` takes any number of arguments behind its last parameter",
+                    function.name
+                ),
+                quote(
+                    source,
+                    &self.edit.file,
+                    &(function.start..function.body.start),
+                ),
+            ));
+        }
         let line = source.slice(line_start(source.text(), at)..at);
         let several_lines = line_start(source.text(), at) > function.start;
         let between = if several_lines && columns(line) + ", )".len() + text.len() > 80 {

@@ -1,6 +1,6 @@
 //! One attempt to match a pattern: token by token, but for what C lets one write in two ways.
 //!
-//! Hides those ways: braces around a single statement, `++x` for `x++` where nobody looks at the value, the order of the words of a
+//! Hides those ways: parentheses and braces around a single thing, `++x` for `x++` where nobody looks at the value, the order of the words of a
 //! type and of the names of a declaration, and a name that is declared in the `for` that the pattern only sets it in.
 
 use std::ops::Range;
@@ -88,7 +88,11 @@ impl<'a> Matcher<'a> {
             return fits && self.keep(name, given.byte_range());
         }
         if wanted.kind_id() != given.kind_id() {
-            return self.in_braces(wanted, given);
+            return match (in_parentheses(wanted), in_parentheses(given)) {
+                (Some(wanted), _) => self.node(wanted, given),
+                (None, Some(given)) => self.node(wanted, given),
+                (None, None) => self.in_braces(wanted, given),
+            };
         }
         if !may_be_written_otherwise(wanted) {
             return self.alike(wanted, given);
@@ -246,6 +250,18 @@ fn meaningful(node: Node<'_>) -> Vec<Node<'_>> {
     node.children(&mut cursor)
         .filter(|child| child.kind() != "comment")
         .collect()
+}
+
+/// What stands in parentheses that change nothing: those of an expression, but for the name of what is called, which is no macro then.
+fn in_parentheses(node: Node<'_>) -> Option<Node<'_>> {
+    let parent = node.parent()?;
+    let is_called = parent.child_by_field_name("function") == Some(node);
+    let is_part_of_statement = parent.kind().ends_with("_statement");
+    let alone = node.kind() == "parenthesized_expression" && !is_called;
+    let is_needed = is_part_of_statement
+        && !matches!(parent.kind(), "return_statement" | "expression_statement");
+    let inner = meaningful(node);
+    (alone && !is_needed && inner.len() == 3).then(|| inner[1])
 }
 
 /// The statements between braces, comments left out; `None` for what has no braces.

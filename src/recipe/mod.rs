@@ -203,6 +203,8 @@ pub struct FunctionSpec {
     pub name: String,
     /// The names of its parameters.
     pub parameters: Vec<String>,
+    /// Their types, where the recipe says them.
+    pub types: Vec<Option<String>>,
     /// Its parts.
     pub parts: Vec<PartSpec>,
     /// Where the recipe says so.

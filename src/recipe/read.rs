@@ -22,6 +22,7 @@ use crate::bench::record;
 use crate::error::{Refusal, refusal};
 use crate::mail::{ChangeId, Mailbox};
 use crate::pattern::Pattern;
+use crate::syntax;
 use crate::ui::shown_text;
 
 #[derive(Deserialize)]
@@ -353,14 +354,29 @@ fn function(raw: RawFunction, label: &str, text: &str) -> Result<FunctionSpec> {
         .into_iter()
         .map(|part| self::part(part, label, text))
         .collect::<Result<Vec<_>>>()?;
+    let parameters = raw.parameters.iter().map(|written| {
+        let message = || format!("`{written}` is no parameter");
+        parameter(written).ok_or_else(|| wrong(&place, message()))
+    });
+    let (parameters, types) = parameters.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     Ok(FunctionSpec {
         id: raw.id.into_inner(),
         file: raw.file,
         name: raw.name,
-        parameters: raw.parameters,
+        parameters,
+        types,
         parts,
         place,
     })
+}
+
+/// A parameter of a function: its name alone, or as C declares it.
+fn parameter(written: &str) -> Option<(String, Option<String>)> {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    if !written.is_empty() && written.chars().all(is_word) {
+        return Some((written.to_owned(), None));
+    }
+    syntax::parameter(written).map(|(name, kind)| (name, Some(kind)))
 }
 
 fn part(raw: RawPart, label: &str, text: &str) -> Result<PartSpec> {

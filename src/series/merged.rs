@@ -155,6 +155,7 @@ impl Question<'_> {
         } = *self;
         let mut tree = Tree::new(repo, base);
         merged.undo(&mut tree);
+        tree.show(&recipe.functions);
         let ground = Ground::new(repo, base, recipe);
         let writer = Writer {
             base,

@@ -94,6 +94,7 @@ pub enum Regenerated {
 /// Probes the facts of a base: the kernel's release, and what the recipe asks.
 pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<(String, Vec<Found>)> {
     let mut tree = Tree::new(repo, base);
+    tree.show(&recipe.functions);
     Ok((
         survey::release(&mut tree)?,
         survey::facts(&mut tree, recipe)?,
@@ -128,6 +129,7 @@ pub fn regenerate_rest(
         return Ok(applied);
     }
     merged.undo(&mut tree);
+    tree.show(&recipe.functions);
     let ground = Ground::new(repo, base, recipe);
     let survey = Survey::of(&mut tree, recipe, &ground)?;
     let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {

@@ -19,6 +19,7 @@ use crate::error::{Exit, Refusal};
 use crate::facts;
 use crate::recipe::{Action, EditSpec, PatchSpec, Spot, Target, Text};
 use crate::repo::{Commit, MODE_FILE, Repo};
+use crate::shape::{Clash, Pair};
 use crate::syntax::Source;
 
 /// The state of one run.
@@ -154,6 +155,7 @@ impl<'a> Run<'a> {
             Ok(mut refusal) if refusal.exit == Exit::Drift => {
                 let note = "lines are counted in the file as the edits before this one left it";
                 refusal.details.push(note.to_owned());
+                refusal.details.extend(self.tree.notes(&edit.file));
                 refusal.into()
             }
             Ok(refusal) => refusal.into(),
@@ -215,9 +217,25 @@ impl<'a> Run<'a> {
         self.follow(edit, &source, &new, &anchor, &written);
         self.land(patch, edit, &source, &anchor);
         self.defined.extend(edit.defines.iter().cloned());
-        self.tree
-            .write(&edit.file, mode, new.text().to_vec(), Some(new));
-        Ok(())
+        self.write(patch, edit, mode, new)
+    }
+
+    fn write(
+        &mut self,
+        patch: &PatchSpec,
+        edit: &EditSpec,
+        mode: u32,
+        source: Source,
+    ) -> Result<()> {
+        let written = self.tree.write(&edit.file, mode, source);
+        written.map_err(|Clash { pair: Pair { base, recipe }, why, .. }| {
+            Refusal::drift(format!(
+                "patch `{}`, edit `{}`: `{base}` is what the base calls the recipe's `{recipe}`, but {why}",
+                patch.name, edit.name
+            ))
+            .hint(format!("use another name for it at {}", edit.place))
+            .into()
+        })
     }
 
     /// Keeps what an edit was about, and what it changes for others.
@@ -308,13 +326,11 @@ impl<'a> Run<'a> {
             .into());
         }
         let rendered = format!("{}\n", rendered.trim_end_matches('\n'));
-        let bytes = carry::unpack(&rendered).into_owned();
-        let source = Source::new(bytes.clone());
+        let source = Source::new(carry::unpack(&rendered).into_owned());
         self.ground.is_new(edit, &rendered)?;
         self.ground.add(&edit.file, &rendered);
         self.land(patch, edit, &source, &anchor);
-        self.tree.write(&edit.file, MODE_FILE, bytes, Some(source));
-        Ok(())
+        self.write(patch, edit, MODE_FILE, source)
     }
 
     fn existing(&mut self, patch: &PatchSpec, edit: &EditSpec) -> Result<(Source, u32)> {

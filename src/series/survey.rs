@@ -131,6 +131,7 @@ fn shapes(
             Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
             Err(mut wrong) => {
                 for mismatch in &mut wrong {
+                    mismatch.details.extend(tree.notes(&spec.file));
                     mismatch.details.extend(needed_by(recipe, spec));
                 }
                 mismatches.append(&mut wrong);

@@ -3,6 +3,7 @@
 //! Hides the bookkeeping of conservation: what nothing claims, or two parts claim, becomes an error that names it.
 
 mod effect;
+mod names;
 mod near;
 mod steady;
 
@@ -13,6 +14,7 @@ use bstr::ByteSlice;
 use tree_sitter::Node;
 
 use effect::{called, identifiers, variation};
+pub use names::{Clash, Names, Pair};
 use near::nearest;
 pub use near::{Missing, closest, left_aligned, missing, quote};
 
@@ -123,19 +125,37 @@ struct Claimed<'s, 'n> {
 
 impl Division<'_> {
     fn parameters(&mut self, function: &Function) {
-        if function.parameters.iter().eq(&self.spec.parameters) {
-            return;
-        }
-        let found: Vec<_> = function
-            .parameters
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let line = self.source.line(function.start);
+        let names = function.parameters.iter().map(ToString::to_string);
+        let found: Vec<_> = names.collect();
+        let message = if found == self.spec.parameters {
+            let types = self.spec.types.iter().zip(&function.parameter_types);
+            let other = |(wanted, own): (&Option<String>, &String)| {
+                let wanted = wanted.as_ref().filter(|wanted| *wanted != own)?;
+                Some(format!("expected `{wanted}`, found `{own}`"))
+            };
+            let mut names = found.iter().zip(types);
+            let other = names.find_map(|(name, types)| Some((name, other(types)?)));
+            let Some((name, what)) = other else {
+                return;
+            };
+            format!(
+                "`{name}` of `{}()` has another type: {what}",
+                self.spec.name
+            )
+        } else {
+            let (wanted, found) = (self.spec.parameters.join(", "), found.join(", "));
+            format!(
+                "`{}()` has other parameters: expected ({wanted}), found ({found})",
+                self.spec.name
+            )
+        };
         self.mismatches.push(Mismatch {
-            message: format!("`{}()` has other parameters: expected ({}), found ({})", self.spec.name, self.spec.parameters.join(", "), found.join(", ")),
-            details: vec![format!("{}:{line}: {}", self.spec.file, first_line(self.source, function.start..function.body.start))],
-            hint: format!("look what the change means for the series, then mend `parameters` and what uses them at {}", self.spec.place),
+            message,
+            details: self.quote(&(function.start..function.body.start)),
+            hint: format!(
+                "look what the change means for the series, then mend `parameters` and what uses them at {}",
+                self.spec.place
+            ),
         });
     }
 
@@ -250,6 +270,12 @@ impl Division<'_> {
         };
         let mut details = self.quote(&statement.range);
         details.extend(objections);
+        if let Some(at) = first_error(statement.node) {
+            details.push(format!(
+                "the parser makes no sense of it at {}",
+                self.at(at)
+            ));
+        }
         self.mismatches.push(Mismatch {
             message,
             details,
@@ -536,6 +562,16 @@ pub(crate) fn names_in(
         .map(|names| (names, captures))
 }
 
+/// Where the parser did not understand something below a node.
+fn first_error(node: Node<'_>) -> Option<usize> {
+    if node.is_error() || node.is_missing() {
+        return Some(node.start_byte());
+    }
+    let mut cursor = node.walk();
+    let mut wrong = node.children(&mut cursor).filter(Node::has_error);
+    wrong.find_map(first_error)
+}
+
 /// The parts of something that is not there: each may be missing.
 fn absent(parts: &[PartSpec]) -> Vec<PartSpec> {
     let missing = |part: &PartSpec| PartSpec {
@@ -544,15 +580,6 @@ fn absent(parts: &[PartSpec]) -> Vec<PartSpec> {
         ..part.clone()
     };
     parts.iter().map(missing).collect()
-}
-
-fn first_line(source: &Source, range: Range<usize>) -> String {
-    source
-        .slice(range)
-        .lines()
-        .next()
-        .map(|line| line.to_str_lossy().into_owned())
-        .unwrap_or_default()
 }
 
 /// The nodes of a capture: the outermost ones that lie in its range.

@@ -22,6 +22,13 @@ pub(crate) struct Declared<'a> {
     pub(crate) value: Option<Range<usize>>,
 }
 
+impl Declared<'_> {
+    /// Whether another name is declared with the same type.
+    pub(crate) fn has_type_of(&self, other: &Declared<'_>) -> bool {
+        self.specifiers == other.specifiers && self.shape == other.shape
+    }
+}
+
 /// A declaration as one writes it.
 pub(crate) fn shown(specifiers: &[String], shape: &[String], name: &str) -> String {
     let shape = shape

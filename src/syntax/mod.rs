@@ -15,5 +15,5 @@ pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers
 pub use layout::{Definition, code_lines, has_crlf, line_end, line_of, line_start};
 pub(crate) use parse::parse;
 pub use scope::{Local, Scope, Use};
-pub use source::{Function, Source, Statement, block_children};
+pub use source::{Function, Source, Statement, block_children, parameter};
 pub use tokens::{mentions, token_texts, tokens};

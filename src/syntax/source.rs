@@ -12,6 +12,7 @@ use bstr::{BStr, BString, ByteSlice, Finder};
 use tree_sitter::{InputEdit, Node, Point, Tree};
 
 use super::attributes::is_word;
+use super::declared::{declared, shown};
 use super::layout::{Definition, definitions, line_of};
 use super::parse::parse;
 
@@ -43,6 +44,8 @@ pub struct Function {
     pub start: usize,
     /// The names of its parameters, in order; empty for `(void)`.
     pub parameters: Vec<BString>,
+    /// Their types, as [`parameter`] writes them.
+    pub parameter_types: Vec<String>,
     /// Where the parenthesis is that closes its parameters.
     pub parameters_end: usize,
     /// Between the braces of the body, braces excluded.
@@ -75,11 +78,17 @@ impl Function {
             range: range(&self.range),
             start: offset(self.start),
             parameters: self.parameters.clone(),
+            parameter_types: self.parameter_types.clone(),
             parameters_end: offset(self.parameters_end),
             clean: self.clean,
             body,
             tree,
         })
+    }
+
+    /// The node of all of it.
+    pub(crate) fn root(&self) -> Node<'_> {
+        self.tree.root_node()
     }
 
     /// The node of the body.
@@ -189,6 +198,13 @@ impl Source {
         Ok(found)
     }
 
+    /// The function named `name`, if there is one and no other.
+    #[must_use]
+    pub fn only_function(&self, name: &str) -> Option<Function> {
+        let mut found = self.functions_named(name).ok()?;
+        found.pop().filter(|_| found.is_empty())
+    }
+
     /// What is laid out like a function, by the word in front of its parameters.
     pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
         self.file.definitions.iter().map(|definition| {
@@ -224,14 +240,16 @@ impl Source {
             return Ok(None);
         };
         let name = declarator.child_by_field_name("declarator");
+        let parameters = parameters(self.text(), declarator).into_iter();
+        let (parameters, parameter_types) = parameters.unzip();
+        let list = declarator.child_by_field_name("parameters");
         Ok(name.map(|name| Function {
             name: self.file.text[name.byte_range()].into(),
             range: definition.range.clone(),
             start: definition.start,
-            parameters: parameters(self, declarator),
-            parameters_end: declarator
-                .child_by_field_name("parameters")
-                .map_or(declarator.end_byte(), |list| list.end_byte() - 1),
+            parameters,
+            parameter_types,
+            parameters_end: list.map_or(declarator.end_byte(), |list| list.end_byte() - 1),
             clean: !tree.root_node().has_error(),
             body,
             tree: tree.clone(),
@@ -320,18 +338,37 @@ fn function_declarator(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-fn parameters(source: &Source, declarator: Node<'_>) -> Vec<BString> {
+/// The names and types of the parameters that a declarator has.
+fn parameters(text: &[u8], declarator: Node<'_>) -> Vec<(BString, String)> {
     let Some(list) = declarator.child_by_field_name("parameters") else {
         return Vec::new();
     };
     let mut cursor = list.walk();
-    let declared = list
+    let parameters = list
         .children(&mut cursor)
         .filter(|node| node.kind() == "parameter_declaration");
-    declared
-        .filter_map(|node| declared_name(node.child_by_field_name("declarator")?))
-        .map(|node| source.text()[node.byte_range()].into())
+    let named = parameters.flat_map(|node| declared(text, node));
+    named
+        .map(|it| {
+            (
+                it.name.as_str().into(),
+                shown(&it.specifiers, &it.shape, ""),
+            )
+        })
         .collect()
+}
+
+/// The name and the type of a parameter that is written as C; `None` where it is none.
+#[must_use]
+pub fn parameter(written: &str) -> Option<(String, String)> {
+    let source = Source::new(format!("void f({written})\n{{\n}}\n").into_bytes());
+    let functions = source.functions().ok()?;
+    let [function] = functions.as_slice() else {
+        return None;
+    };
+    let mut parameters = function.parameters.iter().zip(&function.parameter_types);
+    let (name, kind) = parameters.next()?;
+    (function.clean && parameters.next().is_none()).then(|| (name.to_string(), kind.clone()))
 }
 
 /// The identifier in the middle of a declarator (`*page`, `(*fn)(int)`, `name[4]`).

@@ -287,8 +287,9 @@ fn a_file_with_carriage_returns_is_told_in_a_sentence() {
     for kernel in kernels() {
         for path in [FILE, "include/asm-generic/Kbuild"] {
             let changed = Changed::new(kernel, path, |text| text.replace('\n', "\r\n"));
-            let sentence =
-                format!("error: the lines of `{path}` end in CRLF, and those of a series in LF\n");
+            let sentence = format!(
+                "error: `{path}` has lines that end in CRLF, and those of a series end in LF\n"
+            );
             let ran = changed.refused(&[&sentence]);
             assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
         }
@@ -535,4 +536,87 @@ fn a_function_that_is_there_in_another_form_is_not_said_to_be_missing() {
         tiny.change(LAMP, from, to);
         tiny.refused(3, &[words]);
     }
+}
+
+#[test]
+fn a_place_that_is_not_there_is_told_as_it_is() {
+    let edit = |keys: &str| format!("[[edit]]\nname = \"a\"\naction = \"insert\"\n{keys}\n");
+    let refused = |keys: &str, path: &str, from: &str, to: &str, words: &[&str]| {
+        let mut tiny = with_edits(&[&edit(keys)]);
+        tiny.change(path, from, to);
+        tiny.refused(3, words);
+    };
+    let kbuild = "drivers/Kbuild";
+    let sorted = "file = \"drivers/Kbuild\"\nsorted = \"obj-y += lamp_table.o\"";
+    refused(
+        sorted,
+        kbuild,
+        "obj-y += bus.o\nobj-y += lamp.o\nobj-y += switch.o\n",
+        "",
+        &["`drivers/Kbuild` has no line that starts with `obj-y +=`"],
+    );
+    refused(
+        sorted,
+        kbuild,
+        "obj-y += lamp.o\n",
+        "obj-y += zebra.o\nobj-y += lamp.o\n",
+        &[
+            "leave no one place for `obj-y += lamp_table.o`",
+            "drivers/Kbuild:2: obj-y += ",
+            "(out of order)",
+        ],
+    );
+    let include = "file = \"drivers/lamp.c\"\ninclude = \"linux/delay.h\"";
+    let headers = "#include <linux/bus.h>\n#include <linux/lamp.h>\n#include <linux/wires.h>\n";
+    refused(
+        include,
+        LAMP,
+        headers,
+        &format!("#ifdef X\n{headers}#endif\n/*\n#include <linux/no.h>\n*/\n"),
+        &["`drivers/lamp.c` has no `#include` outside of an `#if`"],
+    );
+    refused(
+        "file = \"drivers/lamp.c\"\nplace = \"parameter\"\nfunction = \"lamp_set\"\ntext = \"int x\"",
+        LAMP,
+        "static void lamp_set(struct lamp *lamp, int level)",
+        "static void lamp_set(struct lamp *lamp, int level, ...)",
+        &[
+            "`lamp_set()` takes any number of arguments behind its last parameter",
+            "drivers/lamp.c:9: ",
+        ],
+    );
+    refused(
+        "file = \"drivers/lamp.c\"\nplace = \"after\"\nfunction = \"lamp_set\"\ntext = \"int lamp_of(void)\\n{\\n\\treturn 0;\\n}\"\ndefines = [\"lamp_of\"]\nwhen = { has_dimmer = false }",
+        LAMP,
+        "int lamp_scan(struct bus",
+        "static void lamp_of(void)\n{\n}\n\nint lamp_scan(struct bus",
+        &[
+            "edit `a` defines `lamp_of()`, which `drivers/lamp.c` has already",
+            "drivers/lamp.c:40: static void lamp_of(void)",
+        ],
+    );
+    // An include with a comment behind it is there.
+    let mut tiny = with_edits(&[
+        &edit("file = \"drivers/lamp.c\"\ninclude = \"linux/lamp.h\""),
+        &edit(include)[..].replace("\"a\"", "\"b\""),
+    ]);
+    tiny.change(
+        LAMP,
+        "<linux/lamp.h>\n",
+        "<linux/lamp.h> /* struct lamp */\n",
+    );
+    assert_eq!(result(&tiny).find_iter("linux/lamp.h").count(), 1);
+    let mut tiny = Tiny::new();
+    tiny.change(
+        LAMP,
+        "\tlamp->on = true;\n",
+        "\tlamp->on = true;\n\tlamp on off;\n",
+    );
+    tiny.refused(
+        3,
+        &[
+            "claims this statement",
+            "the parser makes no sense of it at drivers/lamp.c:35",
+        ],
+    );
 }

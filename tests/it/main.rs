@@ -20,6 +20,7 @@ mod forms;
 mod gate;
 mod gate_kernel;
 mod mail;
+mod names;
 mod oracle;
 mod output;
 mod rangediff;
