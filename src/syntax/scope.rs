@@ -245,22 +245,31 @@ impl Walker<'_> {
         });
     }
 
-    /// Whether a name is an argument of a macro that takes members; where there is a type among the arguments, the parser sees no call.
+    /// Whether a name is an argument of a macro that takes members. Asked of the text: where there is a type among the arguments, the
+    /// parser sees no call.
     fn may_be_member(&self, node: Node<'_>) -> bool {
-        const HIGHEST: usize = 4;
-        let around = std::iter::successors(node.parent(), Node::parent).take(HIGHEST);
-        around
-            .take_while(|it| !it.kind().ends_with("_statement"))
-            .any(|it| {
-                let text = self.source.slice(it.start_byte()..node.start_byte());
-                let callee = text.split(|&byte| byte == b'(').next().unwrap_or_default();
-                let callee = callee.trim_end().to_str_lossy();
-                text.len() > callee.len()
-                    && (MEMBER_MACROS.contains(&&*callee)
-                        || ["list_entry", "for_each_entry", "first_entry"]
-                            .iter()
-                            .any(|part| callee.contains(part)))
-            })
+        let text = &self.source.text()[..node.start_byte()];
+        let mut depth = 0_usize;
+        let open = text.iter().rposition(|byte| {
+            match byte {
+                b')' => depth += 1,
+                b'(' if depth == 0 => return true,
+                b'(' => depth -= 1,
+                _ => {}
+            }
+            false
+        });
+        let before = text[..open.unwrap_or(0)].trim_end();
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let start = before
+            .iter()
+            .rposition(|byte| !is_word(byte))
+            .map_or(0, |last| last + 1);
+        let callee = before[start..].to_str_lossy();
+        MEMBER_MACROS.contains(&&*callee)
+            || ["list_entry", "for_each_entry", "first_entry"]
+                .iter()
+                .any(|part| callee.contains(part))
     }
 }
 
@@ -348,7 +357,7 @@ mod tests {
     fn members_labels_and_conditions_are_no_uses() {
         let text = "void f(struct a *a)\n{\n#ifdef X\n\tgoto out;\n#endif\n#if defined(Y) && Z\n\ta->b.c = (struct d){ .e = 1 };\n#endif\nout:\n\treturn;\n}\n";
         assert_eq!(free(text), Vec::<String>::new());
-        let found = scope("void f(void)\n{\n\tg(container_of(p, struct a, member));\n}\n");
+        let found = scope("void f(void)\n{\n\tg(list_entry(p, member));\n}\n");
         let members: Vec<_> = found
             .uses
             .iter()
