@@ -38,10 +38,32 @@ pub fn question(recipe: &Recipe, files: Vec<String>) -> Question {
     Question {
         files,
         headers: headers.collect(),
-        architectures: spec
-            .map(|spec| spec.architectures.clone())
-            .unwrap_or_default(),
+        architectures: match spec {
+            Some(spec) => spec.architectures.clone(),
+            None => built_for(recipe),
+        },
     }
+}
+
+/// The architectures (directories below `arch/`) that the recipe's configurations are for, as kbuild's `SRCARCH` names them; empty, and
+/// so all, where it has none.
+fn built_for(recipe: &Recipe) -> Vec<String> {
+    let check = recipe.series.check.as_ref();
+    let configurations = check.and_then(|check| check.get("configuration")?.as_array());
+    let names = configurations.into_iter().flatten();
+    let names = names.filter_map(|it| it.get("arch")?.as_str());
+    let mut found: Vec<_> = names
+        .map(|name| match name {
+            "i386" | "x86_64" => "x86",
+            "sparc32" | "sparc64" => "sparc",
+            "parisc64" => "parisc",
+            name => name,
+        })
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// How a base stands. `functions` are the base's functions that the recipe builds on: their texts, and where they are.
