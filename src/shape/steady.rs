@@ -64,7 +64,12 @@ impl Steady<'_> {
             .uses
             .iter()
             .filter(|used| range.contains(&used.at));
+        // What stands behind `case` is a constant, or it does not compile.
+        let is_label = |at: usize| text[..at].trim_end().ends_with(b"case");
         for used in uses.filter(|used| used.declared.is_none() && !used.member) {
+            if is_label(used.at) {
+                continue;
+            }
             if let Some(why) = self.name(&used.name, used.called, 0) {
                 return Some((why, used.at));
             }

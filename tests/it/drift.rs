@@ -240,7 +240,7 @@ fn a_new_case_of_the_reference_count_is_carried() {
                 text,
                 PAGE,
                 last,
-                "pgmap->type == MEMORY_DEVICE_COHERENT ||\n\t    pgmap->type == MEMORY_DEVICE_TEST)\n",
+                "pgmap->type == MEMORY_DEVICE_COHERENT ||\n\t    pgmap->type == MEMORY_DEVICE_PCI_P2PDMA)\n",
             )
         }
     });

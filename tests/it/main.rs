@@ -27,5 +27,6 @@ mod rangediff;
 mod recipe;
 mod report;
 mod report_browser;
+mod rests;
 mod scratch;
 mod support;

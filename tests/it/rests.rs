@@ -1,0 +1,376 @@
+//! What a series rests on and does not edit, on the small recipe: a form that was never proven is said to be unproven; and names,
+//! callers and values that are not what they look like are refused.
+
+use std::path::Path;
+
+use reroll::recipe;
+use reroll::repo::{Repo, Signature};
+use reroll::rests::record::ProvenBase;
+use reroll::rests::{self, Proven};
+use reroll::series::{Options, Regenerated, regenerate};
+
+use crate::support::Tiny;
+
+const FILE: &str = "drivers/lamp.c";
+const SERIES: &str = "patches/tiny/series.toml";
+
+/// The small series, which rests on something.
+fn resting(table: &str) -> Tiny {
+    let tiny = Tiny::new();
+    let text = std::fs::read_to_string(tiny.sandbox.path(SERIES)).expect("a recipe");
+    tiny.sandbox
+        .write(SERIES, format!("{text}\n[rests-on]\n{table}\n"));
+    tiny
+}
+
+/// The same, with what it rests on now recorded as proven, as `check --record` does it where the gates pass.
+fn proven(table: &str) -> Tiny {
+    let tiny = resting(table);
+    let recipe =
+        recipe::load("tiny", &tiny.sandbox.path(".")).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut repo = Repo::open(&tiny.store.path).expect("a repository");
+    repo.keep_in_memory().expect("memory");
+    let base = repo.base(&tiny.rev).expect("a base");
+    let author = Signature {
+        name: "A U Thor".into(),
+        email: "author@example.org".into(),
+        time: 0,
+        offset: 0,
+    };
+    let options = Options {
+        author,
+        sign_off: true,
+        version: 1,
+    };
+    let Ok(Regenerated::Series(series)) = regenerate(&repo, &base, &recipe, &options) else {
+        panic!("the small series fits its tree");
+    };
+    let standing = series.standing.expect("the recipe says what it rests on");
+    let mut known = Proven::nothing(&recipe.code_digest());
+    let tree = base.tree_id.to_string();
+    known.add(
+        ProvenBase {
+            release: "3.1.4".to_owned(),
+            tree,
+            configurations: vec!["gcc".to_owned()],
+        },
+        &standing.items,
+    );
+    rests::write(
+        &tiny
+            .sandbox
+            .path(Path::new(SERIES).parent().expect("a directory")),
+        &known,
+    )
+    .expect("written");
+    tiny
+}
+
+#[test]
+fn a_series_that_was_never_proven_says_so_and_how_to_prove_it() {
+    let tiny = resting("");
+    tiny.refused(
+        3,
+        &[
+            "this base is unproven",
+            "was never proven",
+            "reroll check --record --base",
+            "--unproven",
+        ],
+    );
+    let ran = tiny.regen().arg("--unproven").run().expect_exit(0);
+    ran.says(&["warning: unproven: nothing is proven"]);
+    let cover = tiny
+        .sandbox
+        .read("out/v1-0000-cover-letter.patch")
+        .to_string();
+    assert!(
+        cover.contains("Unproven on this base: nothing is proven"),
+        "{cover}"
+    );
+}
+
+#[test]
+fn what_was_proven_is_proven_whatever_the_layout() {
+    let mut tiny = proven("");
+    tiny.regen().run().expect_exit(0);
+    tiny.change(
+        FILE,
+        "\tlamp->level = level;\n",
+        "\t/* why */\n\tlamp->level\n\t\t= level;\n",
+    );
+    tiny.change(
+        "include/linux/bus.h",
+        "int bus_id(struct bus *bus);\n",
+        "int bus_id(struct bus *bus);\nint bus_other(void);\n",
+    );
+    tiny.regen().run().expect_exit(0);
+}
+
+#[test]
+fn what_says_something_else_is_unproven_and_shown() {
+    let cases = [
+        (
+            "",
+            FILE,
+            "\tlamp->level = level;\n",
+            "\tlamp->level = level + 1;\n",
+            ["`lamp_set`", "lamp->level = level + 1;"],
+        ),
+        (
+            "",
+            FILE,
+            "\tlamp->level = level;\n",
+            "\tlamp->level = level;\n\tlamp->owner = 0;\n",
+            ["`lamp_set`", "+ drivers/lamp.c:12: \tlamp->owner = 0;"],
+        ),
+        (
+            "",
+            "include/linux/bug.h",
+            "(!!(condition))",
+            "(condition)",
+            ["`WARN_ON`", "otherwise than on 3.1.4"],
+        ),
+        (
+            "",
+            "include/linux/bus.h",
+            "\tint level;\n",
+            "\tlong level;\n",
+            ["`struct bus`", "otherwise than"],
+        ),
+        (
+            "layouts = [\"lamp\"]",
+            "include/linux/lamp.h",
+            "\tbool on;\n",
+            "\tbool on;\n\tint more;\n",
+            ["`struct lamp`", "int more;"],
+        ),
+        (
+            "",
+            "include/linux/lamp.h",
+            "int lamp_power_batched(struct lamp *lamp, bool on);",
+            "#define lamp_power_batched(lamp, on) 0",
+            ["`lamp_power_batched`", "define"],
+        ),
+    ];
+    for (table, path, from, to, words) in cases {
+        let mut tiny = proven(table);
+        tiny.change(path, from, to);
+        tiny.refused(3, &["this base is unproven", words[0], words[1]]);
+        tiny.regen().arg("--unproven").run().expect_exit(0);
+    }
+}
+
+#[test]
+fn what_is_taken_for_granted_or_not_reached_does_not_matter() {
+    let granted = "[[rests-on.beyond]]\nnames = [\"lamp_set\"]\nreason = \"a test\"";
+    let mut tiny = proven(granted);
+    tiny.change(
+        FILE,
+        "\tlamp->level = level;\n",
+        "\tlamp->level = level + 1;\n",
+    );
+    tiny.regen().run().expect_exit(0);
+    // A member that the code does not use.
+    let mut tiny = proven("");
+    tiny.change(
+        "include/linux/lamp.h",
+        "\tbool on;\n",
+        "\tbool on;\n\tint more;\n",
+    );
+    tiny.regen().run().expect_exit(0);
+}
+
+#[test]
+fn a_changed_recipe_is_not_the_one_that_was_proven() {
+    let tiny = proven("");
+    tiny.edit(
+        "templates/tiny/settle.c.tera",
+        "bus->level",
+        "bus->level + 1",
+    );
+    tiny.refused(
+        3,
+        &["this base is unproven", "the recipe's code has changed"],
+    );
+}
+
+#[test]
+fn explain_lists_what_a_series_rests_on() {
+    let mut tiny = proven("");
+    tiny.change(
+        FILE,
+        "\tlamp->level = level;\n",
+        "\tlamp->level = level + 1;\n",
+    );
+    let ran = tiny.reroll(&["explain", "--rests-on"]).run().expect_exit(0);
+    let text = String::from_utf8(ran.stdout.to_vec()).expect("UTF-8");
+    assert!(
+        text.contains("unproven lamp_set at drivers/lamp.c:"),
+        "{text}"
+    );
+    assert!(
+        text.contains("proven   struct bus at include/linux/bus.h:"),
+        "{text}"
+    );
+    Tiny::new()
+        .reroll(&["explain", "--rests-on"])
+        .run()
+        .refused(2)
+        .says(&["does not say what it rests on"]);
+}
+
+#[test]
+fn moved_text_means_what_it_meant() {
+    let wait = "\t\tlamp_wait(lamp, 10);\n";
+    let cases = [
+        ("\t\tlamp_wait(lamp, level);\n", "there is no `level`"),
+        (
+            "\t\tlamp_wait(lamp, 10);\n\t\tlevel = 1;\n",
+            "a change of `level` is lost",
+        ),
+        (
+            "\t\tlamp_wait(lamp, 10);\n\t\treturn 0;\n",
+            "the `return` in them leads out of them",
+        ),
+        (
+            "\t\tlamp_wait(lamp, 10);\n\t\tgoto out;\n",
+            "the `goto` in them leads out of them",
+        ),
+    ];
+    for (with, words) in cases {
+        let mut tiny = Tiny::new();
+        tiny.change(FILE, wait, with);
+        tiny.refused(3, &["`warm`", words]);
+    }
+    let mut tiny = Tiny::new();
+    tiny.change(
+        FILE,
+        wait,
+        "\t\tlamp_wait(lamp, 10);\n\t\tif (lamp->on)\n\t\t\tbreak;\n",
+    );
+    tiny.regen().run().expect_exit(0);
+}
+
+#[test]
+fn names_that_an_edit_adds_are_new() {
+    let cases = [
+        (
+            FILE,
+            "#define LEVELS 8\n",
+            "#define LEVELS 8\n#define lamp_settle(bus) do { } while (0)\n",
+            "the name is in use in the file already",
+        ),
+        (
+            "include/linux/bus.h",
+            "int bus_id(",
+            "void lamp_settle(struct bus *bus);\nint bus_id(",
+            "a function of that name can be seen",
+        ),
+        (
+            "include/linux/bus.h",
+            "int bus_id(",
+            "#define started 1\nint bus_id(",
+            "`started` is a name that edit `local` declares, though it is a macro",
+        ),
+        (FILE, "\tint i;\n", "\tint i, started = 0;\n", "started"),
+    ];
+    for (path, from, to, words) in cases {
+        let mut tiny = Tiny::new();
+        tiny.change(path, from, to);
+        tiny.refused(3, &[words]);
+    }
+}
+
+#[test]
+fn who_else_calls_a_function_is_accounted_for() {
+    let cases = [
+        (
+            "#define LEVELS 8\n",
+            "#define LEVELS 8\n\nint lamp_scan(struct bus *bus, int count);\n",
+            "drivers/lamp.c:8 mentions it",
+        ),
+        (
+            "/* Sets a level. */\n",
+            "static int scan_all(struct bus *bus)\n{\n\treturn lamp_scan(bus, 3);\n}\n\n/* Sets a level. */\n",
+            "drivers/lamp.c:10 mentions it",
+        ),
+    ];
+    for (from, to, words) in cases {
+        let mut tiny = Tiny::new();
+        tiny.change(FILE, from, to);
+        tiny.refused(3, &["`lamp_scan()` takes another parameter", words]);
+    }
+    let mut tiny = Tiny::new();
+    tiny.change(
+        "include/linux/bus.h",
+        "int bus_id(",
+        "int lamp_scan(struct bus *bus, int count);\nint bus_id(",
+    );
+    tiny.refused(
+        3,
+        &[
+            "`lamp_scan()` takes another parameter",
+            "`include/linux/bus.h` declares it",
+        ],
+    );
+    let mut tiny = Tiny::new();
+    tiny.change(
+        FILE,
+        "/* Sets a level. */\n",
+        "/* Sets a level, as lamp_scan() asks. */\n",
+    );
+    tiny.regen().run().expect_exit(0);
+}
+
+#[test]
+fn a_name_that_nothing_declares_is_refused() {
+    let mut tiny = Tiny::new();
+    tiny.change(
+        "include/linux/lamp.h",
+        "int lamp_power_batched(struct lamp *lamp, bool on);\n",
+        "",
+    );
+    tiny.refused(
+        3,
+        &["uses `lamp_power_batched`, but nothing that can be seen there declares it"],
+    );
+}
+
+#[test]
+fn a_value_that_only_looks_constant_is_refused() {
+    for (value, header, words) in [
+        (
+            "ticks",
+            "extern unsigned long ticks;\n",
+            "reads the variable `ticks`",
+        ),
+        (
+            "NOW",
+            "extern unsigned long ticks;\n#define NOW ticks\n",
+            "uses the macro `NOW`",
+        ),
+        ("LEVEL", "#define LEVEL level\n", "hides `level`"),
+    ] {
+        let mut tiny = Tiny::new();
+        tiny.change(
+            "include/linux/bus.h",
+            "int bus_id(",
+            &format!("{header}int bus_id("),
+        );
+        tiny.change(
+            FILE,
+            "\tlamp->on = true;\n",
+            &format!("\tlamp->on = {value};\n"),
+        );
+        tiny.refused(3, &["no part of `lamp_start()` claims", words]);
+    }
+    let mut tiny = Tiny::new();
+    tiny.change(
+        "include/linux/bus.h",
+        "int bus_id(",
+        "enum { BRIGHT };\n#define FULL BRIGHT\nint bus_id(",
+    );
+    tiny.change(FILE, "\tlamp->on = true;\n", "\tlamp->on = FULL;\n");
+    tiny.regen().run().expect_exit(0);
+}
