@@ -104,6 +104,59 @@ impl Repo {
         Ok(self.object(id)?.1.to_vec())
     }
 
+    /// A blob's content, for who reads many files once: it is not kept.
+    pub fn blob_once(&self, id: ObjectId) -> Result<Vec<u8>> {
+        Ok(self.read(id)?.1)
+    }
+
+    /// Fetches those of these objects that a partial clone left out, all in one go: asked for one by one, each costs a connection.
+    pub fn fetch_missing(&self, ids: &[ObjectId]) -> Result<()> {
+        let Some(remote) = self.promisor() else {
+            return Ok(());
+        };
+        let odb = self.git.odb().context("cannot open the object database")?;
+        let missing = ids.iter().filter(|id| !odb.exists(**id));
+        let missing: Vec<_> = missing.map(|id| format!("{id}\n")).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // As git itself fetches what it misses (git's `promisor-remote.c`).
+        Task::git()
+            .arg("--git-dir")
+            .arg(self.path())
+            .args(["-c", "fetch.negotiationAlgorithm=noop", "fetch", &remote])
+            .args([
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--recurse-submodules=no",
+            ])
+            .args(["--filter=blob:none", "--stdin"])
+            .input(missing.concat())
+            .output()
+            .with_context(|| {
+                Refusal::tool(format!(
+                    "{} objects are missing from the partial clone `{}`",
+                    missing.len(),
+                    self.path().display()
+                ))
+                .hint("check that its remote can be reached, or fetch without `--filter`")
+            })?;
+        odb.refresh()
+            .context("cannot look at the object database again")
+    }
+
+    /// The remote that has promised the objects that are not here.
+    fn promisor(&self) -> Option<String> {
+        let config = self.git.config().ok()?;
+        if let Ok(remote) = config.get_string("extensions.partialclone") {
+            return Some(remote);
+        }
+        let mut entries = config.entries(Some("remote\\..*\\.promisor")).ok()?;
+        let name = entries.next()?.ok()?.name().ok()?.to_owned();
+        let name = name.strip_prefix("remote.")?.strip_suffix(".promisor");
+        name.map(str::to_owned)
+    }
+
     /// An object's kind and bytes. What a partial clone left out is fetched by git, which can; libgit2 cannot.
     pub(super) fn object(&self, id: ObjectId) -> Result<Object> {
         if let Some(known) = self.known.borrow().get(&id) {
@@ -158,15 +211,16 @@ impl Repo {
 
     /// Whether a remote has promised the objects that are not here.
     fn is_partial(&self) -> bool {
-        let Ok(config) = self.git.config() else {
-            return false;
-        };
-        if config.get_string("extensions.partialclone").is_ok() {
-            return true;
+        self.promisor().is_some()
+    }
+
+    /// How many of these objects a partial clone left out.
+    pub fn missing(&self, ids: impl Iterator<Item = ObjectId>) -> Result<usize> {
+        if !self.is_partial() {
+            return Ok(0);
         }
-        config
-            .entries(Some("remote\\..*\\.promisor"))
-            .is_ok_and(|mut entries| entries.next().is_some())
+        let odb = self.git.odb().context("cannot open the object database")?;
+        Ok(ids.filter(|id| !odb.exists(*id)).count())
     }
 
     /// Reads the difference between two blobs. For `diff`. It is made in a repository that has nothing but the objects: no configuration, and

@@ -59,6 +59,35 @@ impl Repo {
             .collect())
     }
 
+    /// The entries of the directory at `path` of a tree, in git's order; empty where there is none.
+    pub fn entries_at(&self, tree_id: ObjectId, path: &BStr) -> Result<Vec<Entry>> {
+        match self.directory_id(tree_id, path)? {
+            Some(id) => self.entries(id),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Every blob below the directory at `path` of a tree, with its path and mode, submodules left out.
+    pub fn files_below(
+        &self,
+        tree_id: ObjectId,
+        path: &BStr,
+    ) -> Result<Vec<(BString, u32, ObjectId)>> {
+        let mut files = Vec::new();
+        if let Some(id) = self.directory_id(tree_id, path)? {
+            self.collect(id, [path.as_bytes(), b"/"].concat().as_bstr(), &mut files)?;
+        }
+        Ok(files)
+    }
+
+    fn directory_id(&self, tree_id: ObjectId, path: &BStr) -> Result<Option<ObjectId>> {
+        if path.is_empty() {
+            return Ok(Some(tree_id));
+        }
+        let found = self.entry(tree_id, path)?;
+        Ok(found.and_then(|(_, id, kind)| (kind == ObjectType::Tree).then_some(id)))
+    }
+
     /// The entries of a tree, in git's order; nothing below it is read.
     pub fn entries(&self, tree_id: ObjectId) -> Result<Vec<Entry>> {
         let (_, bytes) = self.object(tree_id)?;
