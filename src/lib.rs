@@ -18,6 +18,7 @@ pub mod facts;
 pub mod gate;
 pub mod import;
 pub mod lab;
+pub mod locate;
 pub mod lock;
 pub mod mail;
 pub mod outgoing;
