@@ -14,7 +14,7 @@ use crate::gate::{Subject, command, harness_directory};
 use crate::lab::Lab;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
-use crate::series::regenerate_left;
+use crate::series::{self, regenerate_left};
 use crate::ui::Ui;
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
@@ -41,13 +41,19 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
-    let settings = Settings::of(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     repo.keep_in_memory()?;
+    let settings = || Settings::on(&recipe, &series::places(&repo, &base, &recipe)?);
     let subject = match (&args.directory, &args.branch) {
-        (Some(directory), _) => Some(Subject::from_directory(&repo, base, directory, settings)?),
-        (None, Some(branch)) => Some(Subject::from_branch(&repo, base, branch, settings)?),
-        (None, None) => regenerated(args, &repo, &base, &recipe, settings, ui)?,
+        (Some(directory), _) => {
+            let settings = settings()?;
+            Some(Subject::from_directory(&repo, base, directory, settings)?)
+        }
+        (None, Some(branch)) => {
+            let settings = settings()?;
+            Some(Subject::from_branch(&repo, base, branch, settings)?)
+        }
+        (None, None) => regenerated(args, &repo, &base, &recipe, ui)?,
     };
     let Some(mut subject) = subject else {
         return Ok(Exit::Done);
@@ -69,7 +75,6 @@ fn regenerated(
     repo: &Repo,
     base: &Base,
     recipe: &Recipe,
-    settings: Settings,
     ui: Ui,
 ) -> Result<Option<Subject>> {
     let author = args.letters.author(recipe)?;
@@ -82,6 +87,7 @@ fn regenerated(
         ui.warning(warning);
     }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
+    let settings = Settings::on(recipe, &series.places)?;
     Subject::from_series(repo, &series, letters, settings).map(Some)
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::regen;
-use super::select::{Findings, ReadArgs};
+use super::select::{Findings, ReadArgs, functions_text};
 use crate::edit::Landing;
 use crate::error::Exit;
 use crate::repo::Signature;
@@ -38,9 +38,10 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let Some(series) = regen::series(regenerated, &taken, args.read.json, ui)? else {
         return Ok(Exit::Done);
     };
-    let text = text(&series.landings);
+    let text = functions_text(&series.places) + &text(&series.landings);
     let found = Findings::Edits(&series.landings);
-    args.read.print((&base, &series.release), found, &text, ui)
+    let base = (&base, series.release.as_str());
+    args.read.print(base, &series.places, found, &text, ui)
 }
 
 /// The edits, patch by patch.
