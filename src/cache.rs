@@ -165,6 +165,12 @@ impl Cache {
         self.dir.join("lab")
     }
 
+    /// Where it is kept which files of a tree define a function.
+    #[must_use]
+    pub fn places_path(&self) -> PathBuf {
+        self.dir.join("places")
+    }
+
     /// The base to use where none is named: the one called [`DEFAULT_BASE`], which is fetched when it is not there yet.
     pub fn default_base(&self, ui: Ui) -> Result<Entry> {
         if let Some(repo) = self.repo()?

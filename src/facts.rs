@@ -71,18 +71,16 @@ pub fn probe(spec: &FactSpec, files: &mut dyn Files) -> Result<Found> {
             let there = files.bytes(file)?.is_some();
             (there, file.clone())
         }
-        Probe::Line { file, line } => {
-            let bytes = needed(spec, file, files.bytes(file)?)?;
-            let found = line::find(&bytes, file, line);
-            if found.is_none() {
-                near = line::nearest(&bytes, file, line);
-            }
-            (found.is_some(), place(file, found, line))
+        Probe::Line { files: paths, line } => {
+            let (found, nearest) = lines(spec, files, paths, line)?;
+            near = nearest;
+            found
         }
         Probe::Statement {
             file,
             function,
             pattern,
+            ..
         } => {
             let source = needed(spec, file, files.source(file)?)?;
             statement(spec, &source, file, function, pattern)?
@@ -127,6 +125,30 @@ fn needed<T>(spec: &FactSpec, file: &str, found: Option<T>) -> Result<T> {
         .hint(format!("say where to look now at {}", spec.place))
         .into()
     })
+}
+
+/// Looks for a line in each of the files that the base has, of which there must be one; what comes closest where none has it.
+fn lines(
+    spec: &FactSpec,
+    files: &mut dyn Files,
+    paths: &[String],
+    line: &str,
+) -> Result<((bool, String), Vec<String>)> {
+    let mut looked = Vec::new();
+    let mut near = Vec::new();
+    for path in paths {
+        let Some(bytes) = files.bytes(path)? else {
+            continue;
+        };
+        let found = line::find(&bytes, path, line);
+        if found.is_some() {
+            return Ok(((true, place(path, found, line)), Vec::new()));
+        }
+        near.extend(line::nearest(&bytes, path, line));
+        looked.push(path.as_str());
+    }
+    let found = (!looked.is_empty()).then(|| (false, looked.join(", ")));
+    Ok((needed(spec, &paths.join("`, `"), found)?, near))
 }
 
 fn place(file: &str, line: Option<usize>, text: &str) -> String {

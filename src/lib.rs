@@ -19,6 +19,7 @@ pub mod gate;
 pub mod import;
 pub mod index;
 pub mod lab;
+pub mod locate;
 pub mod lock;
 pub mod mail;
 pub mod outgoing;

@@ -26,7 +26,7 @@ use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
 use crate::series::still::Still;
 use crate::series::upstream::{self, History, Match, SAME_PATCH_ID};
-use crate::series::{Merged, Options, Regenerated, Series, regenerate, regenerate_rest};
+use crate::series::{Merged, Options, Regenerated, Series, placed, regenerate, regenerate_rest};
 
 /// What is done the same way for each base of a series.
 pub(super) struct Judge<'a> {
@@ -210,7 +210,7 @@ impl<'a> Judge<'a> {
         let (Some(whole), Some(history)) = (whole, history) else {
             return Ok(nothing);
         };
-        let commits = history.commits_of(self.recipe)?;
+        let commits = history.commits_of(&placed(self.repo, whole, self.recipe)?)?;
         if commits.is_empty() {
             return Ok(nothing);
         }
@@ -457,7 +457,7 @@ impl<'a> Judge<'a> {
         checks: &Checks,
     ) -> Result<Subject> {
         let letters = letters.letters(self.repo, self.recipe, series, options)?;
-        let mut settings = self.settings.clone();
+        let mut settings = Settings::on(self.recipe, &series.places)?;
         if let Checks::Some(_, Some(name)) = checks {
             settings.configuration.retain(|it| it.name == *name);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::check::lab_directory;
-use super::regen::applied;
+use super::regen::{applied, tell_places};
 use super::select::{BaseArgs, SeriesArgs};
 use crate::bench::letter;
 use crate::bench::record::{self, Performance, Run};
@@ -83,8 +83,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
-    let settings = Settings::of(&recipe)?;
-    let configuration = configuration(&settings, args.configuration.as_deref())?;
+    let draft = Settings::of(&recipe)?;
+    let configuration = configuration(&draft, args.configuration.as_deref())?;
     let plan = args.plan().settings()?;
     if args.record {
         record::output(&record::place(&recipe)?, args.force).check()?;
@@ -97,6 +97,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Regenerated::Applied(what) => return applied(&what, &[], args.json, ui),
     };
     let lab = Lab::open(&lab_directory()?)?;
+    tell_places(&series.places, ui);
+    let settings = Settings::on(&recipe, &series.places)?;
     let subject = subject(&repo, &series, &recipe, settings.clone(), &lab)?;
     let native = build(&subject, &lab, configuration, ui)?;
     let measured = watch(&native, &plan, &subject, ui)?;

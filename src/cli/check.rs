@@ -16,7 +16,7 @@ use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
 use crate::rests::record::ProvenBase;
 use crate::rests::{self, Proven, Standing};
-use crate::series::{Series, regenerate_left};
+use crate::series::{self, Series, regenerate_left};
 use crate::ui::Ui;
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
@@ -46,16 +46,21 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe()?;
-    let settings = Settings::of(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     repo.keep_in_memory()?;
+    let settings = || Settings::on(&recipe, &series::places(&repo, &base, &recipe)?);
     let mut stands = None;
     let mut subject = match (&args.directory, &args.branch) {
-        (Some(directory), _) => Subject::from_directory(&repo, base, directory, settings)?,
-        (None, Some(branch)) => Subject::from_branch(&repo, base, branch, settings)?,
+        (Some(directory), _) => {
+            let settings = settings()?;
+            Subject::from_directory(&repo, base, directory, settings)?
+        }
+        (None, Some(branch)) => {
+            let settings = settings()?;
+            Subject::from_branch(&repo, base, branch, settings)?
+        }
         (None, None) => {
-            let Some((series, subject)) = regenerated(args, &repo, &base, &recipe, settings, ui)?
-            else {
+            let Some((series, subject)) = regenerated(args, &repo, &base, &recipe, ui)? else {
                 return Ok(Exit::Done);
             };
             stands = Some(Stands::of(&recipe, &series, args.record)?);
@@ -177,7 +182,6 @@ fn regenerated(
     repo: &Repo,
     base: &Base,
     recipe: &Recipe,
-    settings: Settings,
     ui: Ui,
 ) -> Result<Option<(Box<Series>, Subject)>> {
     let author = args.letters.author(recipe)?;
@@ -190,6 +194,7 @@ fn regenerated(
         ui.warning(warning);
     }
     let letters = args.letters.letters(repo, recipe, &series, &options)?;
+    let settings = Settings::on(recipe, &series.places)?;
     let subject = Subject::from_series(repo, &series, letters, settings)?;
     Ok(Some((series, subject)))
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::regen;
-use super::select::{Findings, ReadArgs};
+use super::select::{Findings, ReadArgs, functions_text};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::repo::Signature;
@@ -53,16 +53,25 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             .into());
         };
         let rests = standing.report();
-        return args
-            .read
-            .print(base, Findings::RestsOn(&rests), &rests_on(&rests), ui);
+        return args.read.print(
+            base,
+            &series.places,
+            Findings::RestsOn(&rests),
+            &rests_on(&rests),
+            ui,
+        );
     }
-    let mut text = text(&series.landings);
+    let mut text = functions_text(&series.places) + &text(&series.landings);
     if let Some(standing) = &series.standing {
         text.push_str(&summary(standing));
     }
-    args.read
-        .print(base, Findings::Edits(&series.landings), &text, ui)
+    args.read.print(
+        base,
+        &series.places,
+        Findings::Edits(&series.landings),
+        &text,
+        ui,
+    )
 }
 
 /// How the base stands, on a line.

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use super::select::{Findings, ReadArgs};
+use super::select::{Findings, ReadArgs, functions_text};
 use crate::error::Exit;
 use crate::facts::Found;
-use crate::series;
+use crate::series::{self, Probed};
 use crate::ui::{Ui, shown_text};
 
 /// Show every fact that the recipe probes in a base, its value, and where it was found.
@@ -18,8 +18,15 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.read.series.recipe()?;
     let (repo, base) = args.read.base.open(ui)?;
-    let (release, facts) = series::facts(&repo, &base, &recipe)?;
+    let Probed {
+        release,
+        places,
+        facts,
+    } = series::facts(&repo, &base, &recipe)?;
     let mut text = format!("Linux {}\n", shown_text(release.as_bytes()));
+    if !places.is_empty() {
+        text.push_str(&format!("\n{}\n", functions_text(&places).trim_end()));
+    }
     for Found {
         name,
         about,
@@ -33,5 +40,6 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         ));
     }
     let found = Findings::Facts(&facts);
-    args.read.print((&base, &release), found, &text, ui)
+    args.read
+        .print((&base, &release), &places, found, &text, ui)
 }

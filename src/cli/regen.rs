@@ -14,7 +14,9 @@ use crate::mail::{self, Mail};
 use crate::outgoing::{self, Output, Sort, Written};
 use crate::recipe::Recipe;
 use crate::repo::{ObjectId, Repo};
-use crate::series::{Regenerated, Series, Taken, regenerate_left, unproven as unproven_base};
+use crate::series::{
+    Regenerated, Series, Taken, Whereabouts, regenerate_left, unproven as unproven_base,
+};
 use crate::ui::{Ui, shown_text};
 
 /// Regenerate the series on a base, and write its cover letter and patches as mails.
@@ -59,6 +61,7 @@ struct Report<'a> {
     series: &'a str,
     series_version: u32,
     base: BaseReport<'a>,
+    functions: &'a [Whereabouts],
     facts: &'a [Found],
     edits: &'a [Landing],
     upstream: &'a [Taken],
@@ -136,11 +139,21 @@ pub(super) fn series(
         ui.note(&taken.note());
     }
     match regenerated {
-        Regenerated::Series(series) => Ok(Some(series)),
+        Regenerated::Series(series) => {
+            tell_places(&series.places, ui);
+            Ok(Some(series))
+        }
         Regenerated::Applied(what) => {
             applied(&what, taken, json, ui)?;
             Ok(None)
         }
+    }
+}
+
+/// Says which functions are where the recipe does not list them.
+pub(super) fn tell_places(places: &[Whereabouts], ui: Ui) {
+    for note in places.iter().filter_map(Whereabouts::note) {
+        ui.note(&note);
     }
 }
 
@@ -300,6 +313,7 @@ fn report(
             release: &series.release,
             official: series.base.official,
         },
+        functions: &series.places,
         facts: &series.facts,
         edits: &series.landings,
         upstream: taken,

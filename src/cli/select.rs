@@ -15,6 +15,7 @@ use crate::facts::{Found, release};
 use crate::recipe::{self, Recipe};
 use crate::repo::{Base, Repo};
 use crate::rests::Rest;
+use crate::series::Whereabouts;
 use crate::ui::{Ui, shown_text};
 
 /// Which base.
@@ -64,6 +65,7 @@ struct Report<'a> {
     version: u32,
     base: &'a str,
     release: &'a str,
+    functions: &'a [Whereabouts],
     #[serde(flatten)]
     findings: Findings<'a>,
 }
@@ -73,6 +75,7 @@ impl ReadArgs {
     pub(super) fn print(
         &self,
         (base, release): (&Base, &str),
+        functions: &[Whereabouts],
         findings: Findings<'_>,
         text: &str,
         ui: Ui,
@@ -82,6 +85,7 @@ impl ReadArgs {
                 version: 1,
                 base: &base.rev,
                 release,
+                functions,
                 findings,
             };
             print_json(&report, ui)?;
@@ -90,6 +94,28 @@ impl ReadArgs {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Where the functions of the recipe are, as text.
+pub(super) fn functions_text(functions: &[Whereabouts]) -> String {
+    let mut text = String::new();
+    for it in functions {
+        let Whereabouts { id, function, .. } = it;
+        let found = if it.listed {
+            ""
+        } else {
+            ", which the recipe does not list"
+        };
+        let file = shown_text(it.file.as_bytes());
+        text.push_str(&format!(
+            "  {id}: {function}() at {file}:{}{found} [{}]\n",
+            it.line, it.recipe
+        ));
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("functions\n{text}\n")
 }
 
 /// Prints an object as `--json` has it.

@@ -8,6 +8,7 @@ mod cache;
 mod checkpatch;
 pub mod command;
 mod equality;
+mod follow;
 mod guest;
 mod kbuild;
 mod mail;

@@ -8,9 +8,11 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Name;
+use super::follow::follow;
 pub use super::guest::Device;
 use crate::error::Refusal;
 use crate::recipe::Recipe;
+use crate::series::Whereabouts;
 
 /// The `[check]` table of `series.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,9 @@ pub struct Settings {
     pub skip: Vec<Skip>,
     /// Findings of checkpatch that stay, and why.
     pub accept: Vec<Accept>,
+    /// The functions whose objects are left out: no base has said yet which file they are in.
+    #[serde(skip)]
+    pub open: Vec<String>,
 }
 
 /// One way to build the objects.
@@ -205,19 +210,38 @@ fn warnings() -> String {
 }
 
 impl Settings {
-    /// What a recipe says about checks.
+    /// What a recipe says about checks. Objects that stand for a function are those of its file where that is known; else they are left
+    /// out and named.
     pub fn of(recipe: &Recipe) -> Result<Self> {
-        let Some(table) = recipe.series.check.clone() else {
+        let Some(mut table) = recipe.series.check.clone() else {
             return Ok(Self::default());
         };
-        let settings: Self = table.try_into().with_context(|| {
+        let open = follow(&mut table, recipe)?;
+        let mut settings: Self = table.try_into().with_context(|| {
             Refusal::usage(format!(
                 "`[check]` in {}/series.toml is wrong",
                 recipe.origin
             ))
         })?;
+        settings.open = open;
         settings.validate()?;
         Ok(settings)
+    }
+
+    /// What a recipe says about checks on the base that its functions were found on.
+    pub fn on(recipe: &Recipe, places: &[Whereabouts]) -> Result<Self> {
+        let files = places
+            .iter()
+            .map(|place| (place.id.clone(), place.file.clone()));
+        let settings = Self::of(&recipe.placed(&files.collect()))?;
+        match settings.open.first() {
+            Some(name) => Err(Refusal::drift(format!(
+                "`[check]` follows `{name}()`, which was not found on this base"
+            ))
+            .hint("`reroll explain` says where it was looked for")
+            .into()),
+            None => Ok(settings),
+        }
     }
 
     /// The options wanted in `configuration`: the common ones first, its own last.
@@ -304,11 +328,12 @@ impl Settings {
             .chain(&self.options);
         let words = options.map(|text| (text, is_option(text)));
         let targets = self.objects.iter().chain(&self.section.with);
-        let targets = targets.chain(
-            self.equality
-                .iter()
-                .flat_map(|it| it.with.iter().chain([&it.object])),
-        );
+        let of_equality = |it: &'_ Equality| {
+            let object = self.open.is_empty().then(|| it.object.clone());
+            it.with.iter().cloned().chain(object).collect::<Vec<_>>()
+        };
+        let of_equality: Vec<_> = self.equality.iter().flat_map(of_equality).collect();
+        let targets = targets.chain(&of_equality);
         for (text, right) in words.chain(targets.map(|text| (text, is_target(text)))) {
             if !right {
                 return Err(Refusal::usage(format!(

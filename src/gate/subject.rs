@@ -73,6 +73,7 @@ impl Subject {
         settings: Settings,
     ) -> Result<Self> {
         settings.validate()?;
+        anyhow::ensure!(settings.open.is_empty(), "the settings are of no base yet");
         let mut paths = BTreeSet::new();
         let mut parent = (base.commit_id, base.tree_id);
         let mut commits = Vec::new();

@@ -6,6 +6,7 @@
 mod check;
 mod digest;
 mod files;
+mod home;
 mod read;
 
 use std::collections::BTreeMap;
@@ -20,8 +21,10 @@ use crate::ui::shown_text;
 
 pub use digest::digest;
 pub use files::embedded;
+pub use home::Home;
 
 /// A series, read and checked.
+#[derive(Clone)]
 pub struct Recipe {
     /// Where it was read from, for a person.
     pub origin: String,
@@ -111,25 +114,26 @@ pub struct FactSpec {
 }
 
 /// Ways to find something out about a base.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone)]
 pub enum Probe {
     /// Whether there is such a file.
     Exists {
         /// The path.
         file: String,
     },
-    /// Whether a line of a file is this, white space at both ends aside.
+    /// Whether a line of one of these files is this, white space at both ends aside.
     Line {
-        /// The path.
-        file: String,
+        /// The paths.
+        files: Vec<String>,
         /// The line.
         line: String,
     },
     /// Whether a function has a statement like this; it must have the function.
     Statement {
-        /// The path.
+        /// The path; empty where a base has not said it yet.
         file: String,
+        /// How the recipe says that.
+        home: Home,
         /// The function.
         function: String,
         /// The pattern.
@@ -197,8 +201,10 @@ pub struct Beyond {
 pub struct FunctionSpec {
     /// How edits and inputs name it.
     pub id: String,
-    /// The file that defines it.
+    /// The file that defines it; empty where a base has not said it yet.
     pub file: String,
+    /// How the recipe says that.
+    pub home: Home,
     /// Its name in C.
     pub name: String,
     /// The names of its parameters.
@@ -267,8 +273,10 @@ pub struct PatchSpec {
 pub struct EditSpec {
     /// Its name, unique in the patch.
     pub name: String,
-    /// The file it changes or creates.
+    /// The file it changes or creates; empty where a base has not said it yet.
     pub file: String,
+    /// How the recipe says that.
+    pub home: Home,
     /// Facts that must have these values; otherwise there is nothing to do.
     pub when: BTreeMap<String, Fact>,
     /// What it does.
@@ -458,6 +466,22 @@ pub fn time(date: &str) -> Result<i64> {
             .hint("write it like `2026-11-30T12:00:00Z`")
             .into()
     })
+}
+
+/// A path of the recipe must stay in the tree, and out of git's own directory.
+fn inside(path: &str, place: &Place) -> Result<()> {
+    let bad = |part: &str| {
+        matches!(part, "" | "." | "..")
+            || part.eq_ignore_ascii_case(".git")
+            || part.bytes().any(|byte| byte < b' ' || byte == b'\\')
+    };
+    if path.split('/').any(bad) {
+        return Err(wrong(
+            place,
+            format!("`{}` leaves the tree", shown_text(path.as_bytes())),
+        ));
+    }
+    Ok(())
 }
 
 /// The error for a line of a recipe.

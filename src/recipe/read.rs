@@ -14,9 +14,10 @@ use toml::Spanned;
 
 use super::check;
 use super::files::Files;
+use super::home::{self, RawProbe};
 use super::{
-    Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, PartSpec, PatchSpec, Place, Probe,
-    Recipe, RestsSpec, SeriesSpec, Spot, Target, Text, time, wrong,
+    Action, Count, EditSpec, Fact, FactSpec, FunctionSpec, Home, PartSpec, PatchSpec, Place,
+    Recipe, RestsSpec, SeriesSpec, Spot, Target, Text, inside, time, wrong,
 };
 use crate::bench::record;
 use crate::error::{Refusal, refusal};
@@ -59,14 +60,14 @@ struct RawFact {
     name: Spanned<String>,
     about: String,
     must: Option<bool>,
-    probe: Probe,
+    probe: RawProbe,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFunction {
     id: Spanned<String>,
-    file: String,
+    file: Option<home::Files>,
     name: String,
     parameters: Vec<String>,
     #[serde(default)]
@@ -114,7 +115,7 @@ enum Verb {
 struct RawEdit {
     name: Spanned<String>,
     action: Verb,
-    file: String,
+    file: Option<String>,
     #[serde(default)]
     when: BTreeMap<String, Fact>,
     function: Option<String>,
@@ -158,14 +159,17 @@ impl Reader {
         let (label, text) = self.read("series.toml")?;
         let file: SeriesFile = parse(&label, &text)?;
         let at = |span: Range<usize>| place(&label, &text, span);
-        let facts = file.fact.into_iter().map(|raw| FactSpec {
-            place: at(raw.name.span()),
-            name: raw.name.into_inner(),
-            about: raw.about,
-            probe: raw.probe,
-            must: raw.must,
+        let facts = file.fact.into_iter().map(|raw| {
+            let place = at(raw.name.span());
+            Ok(FactSpec {
+                name: raw.name.into_inner(),
+                about: raw.about,
+                probe: raw.probe.read(&place)?,
+                must: raw.must,
+                place,
+            })
         });
-        let facts: Vec<_> = facts.collect();
+        let facts = facts.collect::<Result<Vec<_>>>()?;
         let functions = file
             .function
             .into_iter()
@@ -193,7 +197,7 @@ impl Reader {
             .author
             .map(|raw| valid(raw, &at, Mailbox::parse_person));
         let date = file.date.map(|raw| valid(raw, &at, time));
-        let recipe = Recipe {
+        let mut recipe = Recipe {
             digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
             directory: self.files.directory(),
             origin: label
@@ -224,6 +228,7 @@ impl Reader {
             proven: self.files.read_optional(crate::rests::record::FILE)?,
             sources,
         };
+        home::settle(&mut recipe)?;
         check::consistent(&recipe)?;
         Ok(recipe)
     }
@@ -326,29 +331,13 @@ fn valid<T>(
     }
 }
 
-/// A path of the recipe must stay in the tree, and out of git's own directory.
-fn inside(path: &str, place: &Place) -> Result<()> {
-    let bad = |part: &str| {
-        matches!(part, "" | "." | "..")
-            || part.eq_ignore_ascii_case(".git")
-            || part.bytes().any(|byte| byte < b' ' || byte == b'\\')
-    };
-    if path.split('/').any(bad) {
-        return Err(wrong(
-            place,
-            format!("`{}` leaves the tree", shown_text(path.as_bytes())),
-        ));
-    }
-    Ok(())
-}
-
 fn pattern(written: &str, place: &Place) -> Result<Pattern> {
     Pattern::parse(written).map_err(|error| wrong(place, error))
 }
 
 fn function(raw: RawFunction, label: &str, text: &str) -> Result<FunctionSpec> {
     let place = place(label, text, raw.id.span());
-    inside(&raw.file, &place)?;
+    let (file, home) = home::Files::home(raw.file, &place)?;
     let parts = raw
         .part
         .into_iter()
@@ -361,7 +350,8 @@ fn function(raw: RawFunction, label: &str, text: &str) -> Result<FunctionSpec> {
     let (parameters, types) = parameters.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     Ok(FunctionSpec {
         id: raw.id.into_inner(),
-        file: raw.file,
+        file,
+        home,
         name: raw.name,
         parameters,
         types,
@@ -432,7 +422,6 @@ fn part(raw: RawPart, label: &str, text: &str) -> Result<PartSpec> {
 
 fn edit(raw: RawEdit, label: &str, text: &str) -> Result<EditSpec> {
     let place = place(label, text, raw.name.span());
-    inside(&raw.file, &place)?;
     let mut keys = Keys {
         raw: &raw,
         place: &place,
@@ -464,11 +453,13 @@ fn edit(raw: RawEdit, label: &str, text: &str) -> Result<EditSpec> {
             }
         }
     };
+    let home = keys.home(&action)?;
     keys.none_left(action.verb())?;
     Ok(EditSpec {
         action,
         name: raw.name.into_inner(),
-        file: raw.file,
+        file: raw.file.unwrap_or_default(),
+        home,
         when: raw.when,
         defines: raw.defines,
         inputs: raw.inputs,
@@ -502,6 +493,27 @@ impl Keys<'_> {
                 "an edit needs either `template` or `text`",
             )),
         }
+    }
+
+    /// How the edit says which file it is in: by `file`, or by the function that it is about or names for that.
+    fn home(&mut self, action: &Action) -> Result<Home> {
+        if let Some(file) = &self.raw.file {
+            inside(file, self.place)?;
+            return Ok(Home::Exactly);
+        }
+        let part = self
+            .raw
+            .part
+            .as_deref()
+            .and_then(|part| part.split_once('.'));
+        let function = match (part, action) {
+            (_, Action::Create(_)) => None,
+            (Some((function, _)), _) => Some(function.to_owned()),
+            (None, _) => self.take("function", self.raw.function.as_ref()),
+        };
+        let missing = "an edit names its `file`, or a `function` or `part` that is in it";
+        let function = function.ok_or_else(|| wrong(self.place, missing))?;
+        Ok(Home::With(function))
     }
 
     fn function(&mut self, what: &str) -> Result<String> {

@@ -214,6 +214,15 @@ impl Repo {
         self.promisor().is_some()
     }
 
+    /// How many of these objects a partial clone left out.
+    pub fn missing(&self, ids: impl Iterator<Item = ObjectId>) -> Result<usize> {
+        if !self.is_partial() {
+            return Ok(0);
+        }
+        let odb = self.git.odb().context("cannot open the object database")?;
+        Ok(ids.filter(|id| !odb.exists(*id)).count())
+    }
+
     /// Reads the difference between two blobs. For `diff`. It is made in a repository that has nothing but the objects: no configuration, and
     /// no work tree, whose index libgit2 would read to look for attributes.
     pub(crate) fn with_patch<T>(

@@ -6,6 +6,7 @@
 use anyhow::Result;
 
 use super::ground::Ground;
+use super::place::Placed;
 use super::run::Run;
 use super::still::merge;
 use super::survey::{self, Presence, Survey};
@@ -51,6 +52,7 @@ impl Merged {
         options: &Options,
         before: Option<&Base>,
     ) -> Result<Self> {
+        let recipe = &Placed::of(&mut Tree::new(repo, base), recipe)?.recipe;
         let presence = survey::presence(&mut Tree::new(repo, base), recipe)?;
         let candidates = candidates(&presence);
         let before = before.filter(|_| !candidates.is_empty());
@@ -154,14 +156,16 @@ impl Question<'_> {
             options,
         } = *self;
         let mut tree = Tree::new(repo, base);
+        let placed = Placed::of(&mut tree, recipe)?;
         merged.undo(&mut tree);
+        let recipe = &placed.recipe;
         tree.show(&recipe.functions);
         let ground = Ground::new(repo, base, recipe);
         let writer = Writer {
             base,
             recipe,
             options,
-            survey: Survey::of(&mut tree, recipe, &ground)?,
+            survey: Survey::of(&mut tree, &placed, &ground)?,
             templates: Templates::new()?,
             performance: None,
         };

@@ -6,6 +6,7 @@ mod ground;
 mod inventory;
 mod mentions;
 mod merged;
+mod place;
 mod rest;
 mod run;
 pub(crate) mod still;
@@ -31,6 +32,8 @@ pub use ground::unproven;
 use inventory::Inventory;
 pub use merged::Merged;
 use merged::Question;
+use place::Placed;
+pub use place::Whereabouts;
 pub use rest::{Taken, regenerate_left};
 use run::Run;
 use survey::Survey;
@@ -57,6 +60,8 @@ pub struct Series {
     pub release: String,
     /// The facts, in the recipe's order.
     pub facts: Vec<Found>,
+    /// Where each function of the recipe is.
+    pub places: Vec<Whereabouts>,
     /// Where each edit landed.
     pub landings: Vec<Landing>,
     /// How many of the first patches are not among these: the base has them.
@@ -91,14 +96,38 @@ pub enum Regenerated {
     Applied(Vec<String>),
 }
 
-/// Probes the facts of a base: the kernel's release, and what the recipe asks.
-pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<(String, Vec<Found>)> {
+/// What can be asked of a base before anything is regenerated on it.
+#[derive(Debug)]
+pub struct Probed {
+    /// The kernel's release.
+    pub release: String,
+    /// Where those functions of the recipe are that were found.
+    pub places: Vec<Whereabouts>,
+    /// The facts, in the recipe's order.
+    pub facts: Vec<Found>,
+}
+
+/// Probes the facts of a base: the kernel's release, where the functions are, and what the recipe asks.
+pub fn facts(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<Probed> {
     let mut tree = Tree::new(repo, base);
-    tree.show(&recipe.functions);
-    Ok((
-        survey::release(&mut tree)?,
-        survey::facts(&mut tree, recipe)?,
-    ))
+    let release = survey::release(&mut tree)?;
+    let placed = Placed::of(&mut tree, recipe)?;
+    tree.show(&placed.recipe.functions);
+    Ok(Probed {
+        release,
+        facts: survey::facts(&mut tree, &placed)?,
+        places: placed.found,
+    })
+}
+
+/// Where `base` has the functions of the recipe; those that were not found are left out.
+pub fn places(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<Vec<Whereabouts>> {
+    Ok(Placed::of(&mut Tree::new(repo, base), recipe)?.found)
+}
+
+/// The recipe with the files in which `base` has its functions. Where one was not found it is the first that the recipe lists.
+pub fn placed(repo: &Repo, base: &Base, recipe: &Recipe) -> Result<Recipe> {
+    Ok(Placed::of(&mut Tree::new(repo, base), recipe)?.recipe)
 }
 
 /// Regenerates the series of `recipe` on `base`: commits in `repo`, which nothing points at.
@@ -123,6 +152,8 @@ pub fn regenerate_rest(
 ) -> Result<Regenerated> {
     let mut tree = Tree::new(repo, base);
     survey::release(&mut tree)?;
+    let placed = Placed::of(&mut tree, recipe)?;
+    let recipe = &placed.recipe;
     if merged.patches == 0
         && let Some(applied) = applied(repo, base, recipe, options)?
     {
@@ -131,7 +162,7 @@ pub fn regenerate_rest(
     merged.undo(&mut tree);
     tree.show(&recipe.functions);
     let ground = Ground::new(repo, base, recipe);
-    let survey = Survey::of(&mut tree, recipe, &ground)?;
+    let survey = Survey::of(&mut tree, &placed, &ground)?;
     let (performance, unfit_performance) = match record::standing(recipe, base, &survey.release)? {
         Standing::None => (None, None),
         Standing::Unfit(warning) => (None, Some(warning)),
@@ -173,6 +204,7 @@ pub fn regenerate_rest(
         base: base.clone(),
         release: writer.survey.release,
         facts: writer.survey.facts,
+        places: placed.found.clone(),
         landings,
         merged: merged.patches,
         patches,

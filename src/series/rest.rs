@@ -14,7 +14,7 @@ use super::merged::{Merged, Question};
 use super::survey;
 use super::tree::Tree;
 use super::upstream::{self, History, Match, Suspect};
-use super::{Options, Regenerated, regenerate, regenerate_rest};
+use super::{Options, Regenerated, placed, regenerate, regenerate_rest};
 use crate::error::{Exit, Refusal, exit_of};
 use crate::exec::check_interrupted;
 use crate::rangediff;
@@ -48,19 +48,19 @@ pub fn regenerate_left(
     recipe: &Recipe,
     options: &Options,
 ) -> Result<(Regenerated, Vec<Taken>)> {
-    let question = Question {
-        repo,
-        base,
-        recipe,
-        options,
-    };
     let whole = regenerate(repo, base, recipe, options);
     match &whole {
         Ok(Regenerated::Series(_)) => return Ok((whole?, Vec::new())),
         Err(error) if exit_of(error) != Exit::Drift => return Ok((whole?, Vec::new())),
         _ => {}
     }
-    let past = Past::of(question)?;
+    let recipe = &placed(repo, base, recipe)?;
+    let past = Past::of(Question {
+        repo,
+        base,
+        recipe,
+        options,
+    })?;
     let (merged, before) = past.first_patches()?;
     let taken = past.taken(&merged, before)?;
     if merged.patches == recipe.patches.len() {

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use bstr::ByteSlice;
 
+use super::place::{Placed, placed_fact};
 use super::tree::Tree;
 use crate::error::Refusal;
 use crate::facts::{self, Found};
 use crate::recipe::{Action, EditSpec, Fact, FunctionSpec, PatchSpec, Recipe};
 use crate::shape::{Mismatch, Missing, Parts, Sees, divide, missing, quote};
+use crate::syntax::Source;
 
 /// What a base says about itself: enough to explain, or to regenerate.
 pub(super) struct Survey {
@@ -24,24 +26,23 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Surveys a base.
-    pub(super) fn of(tree: &mut Tree<'_>, recipe: &Recipe, sees: &dyn Sees) -> Result<Self> {
+    pub(super) fn of(tree: &mut Tree<'_>, placed: &Placed, sees: &dyn Sees) -> Result<Self> {
         let release = release(tree)?;
         // First: a function that has changed is explained best by its parts.
-        let parts = shapes(tree, recipe, sees)?;
+        let parts = shapes(tree, placed, sees)?;
         Ok(Self {
             release,
-            facts: facts(tree, recipe)?,
+            facts: facts(tree, placed)?,
             parts,
         })
     }
 }
 
 /// Probes every fact of the recipe.
-pub(super) fn facts(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<Found>> {
-    recipe
-        .facts
-        .iter()
-        .map(|spec| facts::probe(spec, tree))
+pub(super) fn facts(tree: &mut Tree<'_>, placed: &Placed) -> Result<Vec<Found>> {
+    let facts = placed.recipe.facts.iter();
+    facts
+        .map(|spec| facts::probe(&placed_fact(tree, spec)?, tree))
         .collect()
 }
 
@@ -121,13 +122,18 @@ pub(super) fn named(tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<String>>
 /// Divides every function that the recipe builds on; all that does not fit is reported at once.
 fn shapes(
     tree: &mut Tree<'_>,
-    recipe: &Recipe,
+    placed: &Placed,
     sees: &dyn Sees,
 ) -> Result<BTreeMap<String, Parts>> {
+    let recipe = &placed.recipe;
     let mut divided = BTreeMap::new();
     let mut mismatches = Vec::new();
     for spec in &recipe.functions {
-        match shape(tree, spec, sees)? {
+        let shaped = match placed.troubles.get(&spec.id) {
+            Some(trouble) => Err(vec![trouble.clone()]),
+            None => shape(tree, spec, sees)?,
+        };
+        match shaped {
             Ok(parts) => drop(divided.insert(spec.id.clone(), parts)),
             Err(mut wrong) => {
                 for mismatch in &mut wrong {
@@ -161,10 +167,7 @@ fn shape(
             hint,
         }]))
     };
-    let Some(source) = facts::Files::source(tree, file)? else {
-        let hint = format!("say where `{name}()` is now at {place}");
-        return mismatch(format!("the base has no `{file}`"), Vec::new(), hint);
-    };
+    let source = facts::Files::source(tree, file)?.unwrap_or_else(|| Source::new(Vec::new()));
     let found = source.functions_named(name)?;
     match found.as_slice() {
         [function] => Ok(divide(&source, function, spec, sees)),

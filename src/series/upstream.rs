@@ -115,8 +115,8 @@ pub(super) fn touching(repo: &Repo, base: ObjectId, recipe: &Recipe) -> Result<V
 /// The files that a recipe changes.
 fn files(recipe: &Recipe) -> Vec<String> {
     let edits = recipe.patches.iter().flat_map(|patch| &patch.edits);
-    let files: BTreeSet<_> = edits.map(|edit| edit.file.clone()).collect();
-    files.into_iter().collect()
+    let files: BTreeSet<_> = edits.flat_map(|edit| recipe.files_of(edit)).collect();
+    files.into_iter().map(str::to_owned).collect()
 }
 
 fn git(repo: &Repo, args: &[&str]) -> Result<Vec<u8>> {
@@ -345,7 +345,8 @@ impl Suspect {
 fn functions(recipe: &Recipe) -> Vec<(String, String)> {
     let mut found = BTreeSet::new();
     for spec in &recipe.functions {
-        found.insert((spec.file.clone(), spec.name.clone()));
+        let files = spec.files().into_iter();
+        found.extend(files.map(|file| (file.to_owned(), spec.name.clone())));
     }
     for edit in recipe.patches.iter().flat_map(|patch| &patch.edits) {
         let target = match &edit.action {
@@ -368,8 +369,10 @@ fn functions(recipe: &Recipe) -> Vec<(String, String)> {
             Some(Target::Statement { function, .. } | Target::Function(function)) => Some(function),
             _ => None,
         };
-        let names = beside.into_iter().chain(inside);
-        found.extend(names.map(|name| (edit.file.clone(), name.clone())));
+        for name in beside.into_iter().chain(inside) {
+            let files = recipe.files_of(edit).into_iter();
+            found.extend(files.map(|file| (file.to_owned(), name.clone())));
+        }
     }
     found.into_iter().collect()
 }

@@ -16,7 +16,7 @@ use tree_sitter::Node;
 use effect::{called, identifiers, variation};
 pub use names::{Clash, Names, Pair};
 use near::nearest;
-pub use near::{Missing, closest, left_aligned, missing, quote};
+pub use near::{Missing, closest, left_aligned, missing, quote, unreadable};
 
 use steady::Steady;
 pub use steady::{Blind, Sees};

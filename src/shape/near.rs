@@ -155,6 +155,14 @@ pub fn missing(source: &Source, file: &str, name: &str) -> Missing {
     }
 }
 
+/// Where a file has a function of this name that cannot be read as one definition; asked where none can.
+#[must_use]
+pub fn unreadable(source: &Source, name: &str) -> Option<usize> {
+    let text = source.text();
+    let is_one = |at: &usize| mention(text, *at) == Mention::Definition;
+    mentions(text, name).into_iter().find(is_one)
+}
+
 /// What a file says of a name, the most telling first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mention {

@@ -10,7 +10,6 @@ use bstr::ByteSlice;
 
 use crate::support::{AUTHOR, Kernel, Program, Ran, Sandbox, Store, copy, kernels, newest};
 
-pub(crate) const FILE: &str = "mm/mm_init.c";
 pub(crate) const PAGE: &str = "__init_zone_device_page";
 pub(crate) const COMPOUND: &str = "memmap_init_compound";
 pub(crate) const RANGE: &str = "memmap_init_zone_device";
@@ -20,6 +19,8 @@ pub(crate) struct Changed {
     pub(crate) sandbox: Sandbox,
     pub(crate) store: Store,
     pub(crate) rev: String,
+    /// The file that has the functions.
+    pub(crate) file: &'static str,
 }
 
 impl Changed {
@@ -43,6 +44,7 @@ impl Changed {
             sandbox,
             store,
             rev,
+            file: kernel.home(),
         }
     }
 
@@ -60,7 +62,7 @@ impl Changed {
         self.regen().run().expect_exit(0);
         assert_eq!(self.sandbox.files("out").len(), 5);
         self.store
-            .file("refs/heads/series", FILE)
+            .file("refs/heads/series", self.file)
             .to_str()
             .expect("UTF-8")
             .to_owned()
@@ -98,23 +100,23 @@ impl Changed {
     /// `file:line` of the one line of the changed file that has `text`.
     #[track_caller]
     pub(crate) fn place(&self, text: &str) -> String {
-        let file = self.store.file(&self.rev, FILE);
+        let file = self.store.file(&self.rev, self.file);
         let mut found = file
             .lines()
             .enumerate()
             .filter(|(_, line)| line.contains_str(text));
         let (at, _) = found.next().expect("the text is there");
         assert!(found.next().is_none(), "`{text}` is there once");
-        format!("{FILE}:{}", at + 1)
+        format!("{}:{}", self.file, at + 1)
     }
 
     /// The same for a line of one function.
     pub(crate) fn place_in(&self, name: &str, text: &str) -> String {
-        let file = self.store.file(&self.rev, FILE);
+        let file = self.store.file(&self.rev, self.file);
         let file = file.to_str().expect("UTF-8");
         let start = file.find(function(file, name)).expect("it is there");
         let at = start + file[start..].find(text).expect("the text is there");
-        format!("{FILE}:{}", file[..at].matches('\n').count() + 1)
+        format!("{}:{}", self.file, file[..at].matches('\n').count() + 1)
     }
 }
 
@@ -180,9 +182,9 @@ pub(crate) fn differences(before: &str, after: &str) -> (Vec<String>, Vec<String
 #[track_caller]
 pub(crate) fn carried(change: impl Fn(&str) -> String) {
     for kernel in kernels() {
-        let before = kernel.file(FILE);
+        let before = kernel.file(kernel.home());
         let before = before.to_str().expect("UTF-8");
-        let changed = Changed::new(kernel, FILE, &change);
+        let changed = Changed::new(kernel, kernel.home(), &change);
         let expected = differences(before, &change(before));
         let found = differences(&unchanged(kernel), &changed.result());
         assert_eq!(found, expected, "{}", kernel.name);
@@ -193,7 +195,7 @@ pub(crate) fn carried(change: impl Fn(&str) -> String) {
 #[track_caller]
 pub(crate) fn refused_at(line: &str, words: &[&str], change: impl Fn(&str) -> String) {
     for kernel in kernels() {
-        let changed = Changed::new(kernel, FILE, &change);
+        let changed = Changed::new(kernel, kernel.home(), &change);
         let place = changed.place(line);
         let ran = changed.refused(words);
         assert!(
@@ -297,11 +299,11 @@ fn a_comment_that_no_template_would_show_is_refused() {
         (RANGE, "pfn, zone_idx, nid, pgmap,\n"),
     ] {
         for kernel in kernels() {
-            let changed = Changed::new(kernel, FILE, |text| {
+            let changed = Changed::new(kernel, kernel.home(), |text| {
                 within(text, name, from, &format!("{comment} {from}"))
             });
             changed.refused(&[
-                "would lose the comment at mm/mm_init.c:",
+                &format!("would lose the comment at {}:", kernel.home()),
                 name,
                 comment,
                 "lines are counted in the file as the edits before this one left it",
@@ -315,7 +317,7 @@ fn a_comment_that_no_template_would_show_is_refused() {
 fn a_pageblock_set_up_in_the_page_function_is_carried_and_done_for_every_page() {
     let block = "\n\t/*\n\t * Says the test: the block is movable.\n\t */\n\tif (pageblock_aligned(pfn)) {\n\t\tset_pageblock_migratetype(page, MIGRATE_MOVABLE);\n\t\tcond_resched();\n\t}\n}\n";
     for kernel in kernels() {
-        let changed = Changed::new(kernel, FILE, |text| {
+        let changed = Changed::new(kernel, kernel.home(), |text| {
             let call = text.find("\tpageblock_migratetype_init_range(start_pfn, nr_pages,");
             let call = call.unwrap_or_else(|| panic!("{}", kernel.name));
             let line = text[call..].find(";\n\n").expect("an end") + 3;
@@ -383,7 +385,7 @@ fn what_changes_elsewhere_in_the_file_is_carried() {
 #[test]
 fn an_include_that_is_there_already_is_not_added_again() {
     for kernel in kernels() {
-        let changed = Changed::new(kernel, FILE, |text| {
+        let changed = Changed::new(kernel, kernel.home(), |text| {
             let first = text.find("#include <linux/").expect("an include");
             let (before, after) = text.split_at(first);
             format!(
@@ -445,10 +447,10 @@ fn a_renamed_function_is_refused_with_the_nearest_candidates() {
         let new = format!("{name}_v2");
         let head = format!(" {new}(struct");
         for kernel in kernels() {
-            let changed = Changed::new(kernel, FILE, |text| {
+            let changed = Changed::new(kernel, kernel.home(), |text| {
                 text.replace(&format!("{name}("), &format!("{new}("))
             });
-            let missing = format!("`{FILE}` does not define `{name}()`");
+            let missing = format!("no file of the base defines `{name}()`");
             let ran = changed.refused(&[
                 &missing,
                 "nearest in the base:",
@@ -518,7 +520,7 @@ fn a_second_statement_where_one_is_expected_is_refused() {
 #[test]
 fn a_statement_that_is_gone_is_refused_with_what_looks_like_it() {
     for kernel in kernels() {
-        let changed = Changed::new(kernel, FILE, |text| {
+        let changed = Changed::new(kernel, kernel.home(), |text| {
             within(
                 text,
                 PAGE,
@@ -533,7 +535,7 @@ fn a_statement_that_is_gone_is_refused_with_what_looks_like_it() {
         ]);
         let place = changed.place("\t__SetPagePrivate(page);");
         assert!(ran.stderr.contains(&place), "{place}\n{}", ran.stderr);
-        let changed = Changed::new(kernel, FILE, |text| {
+        let changed = Changed::new(kernel, kernel.home(), |text| {
             within(text, COMPOUND, "\t\tset_page_count(page, 0);\n", "")
         });
         changed.refused(&[
@@ -623,7 +625,7 @@ fn a_statement_that_no_part_claims_is_refused_wherever_it_is() {
     for kernel in kernels() {
         let changed = Changed::new(
             kernel,
-            FILE,
+            kernel.home(),
             after(RANGE, "\t\tnr_pages = end_pfn - start_pfn;\n"),
         );
         changed.refused(&["part `altmap` of `memmap_init_zone_device()`"]);
@@ -633,7 +635,7 @@ fn a_statement_that_no_part_claims_is_refused_wherever_it_is() {
 #[test]
 fn every_mismatch_is_told_at_once() {
     let Some(kernel) = newest() else { return };
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         let text = within(
             text,
             PAGE,
@@ -723,7 +725,9 @@ fn what_would_differ_from_page_to_page_is_not_put_on_a_template() {
     ] {
         let Some(kernel) = newest() else { return };
         let line = format!("{data}\t{statement}\n");
-        let changed = Changed::new(kernel, FILE, |text| within(text, PAGE, data, &line));
+        let changed = Changed::new(kernel, kernel.home(), |text| {
+            within(text, PAGE, data, &line)
+        });
         let ran =
             changed.refused(&["no part of `__init_zone_device_page()` claims this statement"]);
         let place = changed.place_in(PAGE, statement);
@@ -776,13 +780,15 @@ fn a_reference_count_that_depends_on_the_page_is_refused() {
 #[test]
 fn a_case_that_keeps_a_pointer_to_the_page_in_the_page_is_refused() {
     let has_switch = |kernel: &&Kernel| {
-        let text = kernel.file(FILE);
+        let text = kernel.file(kernel.home());
         function(text.to_str().expect("UTF-8"), PAGE).contains("switch (pgmap->type)")
     };
     let with = |kernel: &Kernel, statement: &str| {
         let count = "\t\tset_page_count(page, 0);\n";
         let case = format!("{count}\t\t{statement}\n");
-        Changed::new(kernel, FILE, |text| within(text, PAGE, count, &case))
+        Changed::new(kernel, kernel.home(), |text| {
+            within(text, PAGE, count, &case)
+        })
     };
     for kernel in kernels().iter().filter(has_switch) {
         for statement in [
@@ -862,7 +868,7 @@ fn conditional_code_in_a_function_that_is_built_upon_is_refused() {
                 "\t\t\tcontinue;\n#ifdef CONFIG_TEST\n\t\tcontinue;\n#endif\n",
             ),
         ] {
-            let changed = Changed::new(kernel, FILE, |text| within(text, name, from, to));
+            let changed = Changed::new(kernel, kernel.home(), |text| within(text, name, from, to));
             let ran = changed.refused(&[&format!("`{name}()`")]);
             let place = changed.place("#ifdef CONFIG_TEST");
             assert!(ran.stderr.contains(&place), "{place}\n{}", ran.stderr);
@@ -874,14 +880,14 @@ fn conditional_code_in_a_function_that_is_built_upon_is_refused() {
 fn a_function_that_is_there_twice_is_refused() {
     for name in [PAGE, COMPOUND, RANGE] {
         for kernel in kernels() {
-            let changed = Changed::new(kernel, FILE, |text| {
+            let changed = Changed::new(kernel, kernel.home(), |text| {
                 let old = function(text, name);
                 let new = format!("#ifdef CONFIG_TEST\n{old}#else\n{old}#endif\n");
                 text.replacen(old, &new, 1)
             });
             let ran = changed.refused(&[&format!("defines `{name}()` 2 times"), "series.toml:"]);
             assert!(
-                ran.stderr.matches(&format!("  {FILE}:")).count() >= 2,
+                ran.stderr.matches(&format!("  {}:", kernel.home())).count() >= 2,
                 "both places\n{}",
                 ran.stderr
             );
@@ -912,7 +918,7 @@ fn a_fact_that_the_series_builds_on_is_demanded() {
 #[test]
 fn an_anchor_in_the_middle_of_a_line_is_refused() {
     let Some(kernel) = newest() else { return };
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         let init = "__init_zone_device_page(page, pfn, zone_idx, nid, pgmap);\n";
         let text = within(
             text,

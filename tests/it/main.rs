@@ -23,6 +23,7 @@ mod mail;
 mod names;
 mod oracle;
 mod output;
+mod place;
 mod rangediff;
 mod recipe;
 mod report;

@@ -2,7 +2,7 @@
 //!
 //! Hides how a variable is renamed in a test: by words, in code only.
 
-use crate::drift::{COMPOUND, Changed, FILE, PAGE, RANGE, function, unchanged, within};
+use crate::drift::{COMPOUND, Changed, PAGE, RANGE, function, unchanged, within};
 use crate::recipe::result;
 use crate::support::{Tiny, kernels, newest};
 
@@ -75,7 +75,7 @@ fn a_variable_with_another_name_is_carried() {
         ),
     ] {
         for kernel in kernels() {
-            let changed = Changed::new(kernel, FILE, |text| renamed_in(text, name, pairs));
+            let changed = Changed::new(kernel, kernel.home(), |text| renamed_in(text, name, pairs));
             // All that the series writes into the function has the base's names; all else is as ever.
             let expected = renamed_in(&unchanged(kernel), name, pairs);
             assert_eq!(
@@ -106,7 +106,7 @@ fn a_counter_with_another_name_in_its_for_is_carried() {
         renamed_in(&text, RANGE, &[("pfn", "at")])
     };
     for kernel in kernels() {
-        let changed = Changed::new(kernel, FILE, change);
+        let changed = Changed::new(kernel, kernel.home(), change);
         assert_eq!(
             changed.result(),
             change(&unchanged(kernel)),
@@ -120,7 +120,7 @@ fn a_counter_with_another_name_in_its_for_is_carried() {
 fn a_name_that_would_mean_two_things_is_refused() {
     let Some(kernel) = newest() else { return };
     let refused = |change: &dyn Fn(&str) -> String, words: &[&str]| {
-        Changed::new(kernel, FILE, change).refused(words);
+        Changed::new(kernel, kernel.home(), change).refused(words);
     };
     refused(
         &|text| renamed_in(text, RANGE, &[("pfns_per_compound", "stream")]),
@@ -178,13 +178,13 @@ fn a_name_that_would_mean_two_things_is_refused() {
 #[test]
 fn a_parameter_of_another_type_is_refused() {
     let Some(kernel) = newest() else { return };
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         within(text, PAGE, "int nid", "long nid")
     });
     changed.refused(&[
         "`nid` of `__init_zone_device_page()` has another type: expected `int `, found `long `",
     ]);
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         let text = renamed_in(text, PAGE, &[("nid", "node")]);
         within(&text, PAGE, "int node", "long node")
     });
@@ -192,7 +192,7 @@ fn a_parameter_of_another_type_is_refused() {
         "has other parameters",
         "found (page, pfn, zone_idx, node, pgmap)",
     ]);
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         within(
             text,
             RANGE,
@@ -206,7 +206,7 @@ fn a_parameter_of_another_type_is_refused() {
 #[test]
 fn what_is_shown_of_a_function_with_other_names_says_so() {
     let Some(kernel) = newest() else { return };
-    let changed = Changed::new(kernel, FILE, |text| {
+    let changed = Changed::new(kernel, kernel.home(), |text| {
         let data = "\tpage->zone_device_data = NULL;\n";
         let text = renamed_in(text, PAGE, &[("pfn", "p")]);
         within(&text, PAGE, data, &format!("{data}\tpage->index = p;\n"))

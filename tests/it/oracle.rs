@@ -132,7 +132,7 @@ fn on_every_kernel_there_are_a_cover_letter_and_four_patches() {
         files.retain(|file| !file.ends_with("struct_page_init.h"));
         assert_eq!(
             files,
-            ["include/asm-generic/Kbuild", "mm/mm_init.c"],
+            ["include/asm-generic/Kbuild", kernel.home()],
             "{}",
             kernel.name
         );
@@ -809,7 +809,7 @@ fn no_message_speaks_of_what_a_base_does_not_have() {
             assert!(!found["place"].as_str().expect("a place").is_empty());
             found["value"].as_bool().expect("a flag")
         };
-        let code = store.file(series.tip(), "mm/mm_init.c");
+        let code = store.file(series.tip(), kernel.home());
         let name = &kernel.name;
         assert_eq!(text.contains("32 bits"), !fact("only_64bit"), "{name}");
         assert_eq!(

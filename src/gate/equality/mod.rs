@@ -276,7 +276,11 @@ fn judge(blank: Outcome, said: &Said) -> Outcome {
         End::Code(code) => blank.error(format!("the harness ended with {code} after {}", counted(usize::try_from(said.checks).unwrap_or(0), "comparison"))),
         // What is not stubbed is address 0, and a kernel's warning is an illegal instruction.
         End::Signal(signal) => blank.fail(format!("the object crashed with signal {signal}: it warned, or called what the harness does not have")),
-        End::TimedOut => blank.fail("the object did not come to an end"),
+        // The machine may be too slow for it: that is neither a pass nor, for good, a failure.
+        End::TimedOut => blank.error(format!(
+            "the object did not come to an end in {} minutes",
+            TIMEOUT.as_secs() / 60
+        )),
     }
 }
 
@@ -297,6 +301,7 @@ mod tests {
         assert_eq!(status(End::Code(0), "{\"checks\":0}\n"), Status::Error);
         assert_eq!(status(End::Code(1), equal), Status::Error);
         assert_eq!(status(End::Signal(4), ""), Status::Fail);
+        assert_eq!(status(End::TimedOut, equal), Status::Error);
         let differs = equal.replace("true", "false");
         assert_eq!(status(End::Code(0), &differs), Status::Fail);
     }
