@@ -461,8 +461,8 @@ fn real(
 
 #[test]
 fn on_real_kernels_what_is_missing_is_named_and_names_are_not_enough() {
-    const FILE: &str = "mm/mm_init.c";
     for kernel in kernels() {
+        let home = kernel.home();
         let sandbox = Sandbox::new();
         let (store, base) = kernel.slice(&sandbox, "kernel.git");
         let regen = |rev: &str| {
@@ -485,16 +485,19 @@ fn on_real_kernels_what_is_missing_is_named_and_names_are_not_enough() {
             &store,
             &base.to_string(),
             |_, text| Some(format!("{text}\n{names}")),
-            &[FILE],
+            &[home],
         );
-        regen(&old).arg("-n").run().refused(3).says(&["`zone_device_page_copy()` in `mm/mm_init.c` is in the base already, and not as the recipe makes it\n"]);
+        let words = format!(
+            "`zone_device_page_copy()` in `{home}` is in the base already, and not as the recipe makes it\n"
+        );
+        regen(&old).arg("-n").run().refused(3).says(&[&words]);
     }
 }
 
 /// The whole series but for something.
 fn parts_of_a_kernel(kernel: &Kernel, store: &Store, tip: &str, refused: impl Fn(&str, &[&str])) {
-    const FILE: &str = "mm/mm_init.c";
     const KBUILD: &str = "include/asm-generic/Kbuild";
+    let home = kernel.home();
     let without = |path: &str, from: &str, to: &str| {
         let change = |_: &str, text: String| {
             assert_eq!(text.matches(from).count(), 1, "{}: `{from}`", kernel.name);
@@ -513,11 +516,15 @@ fn parts_of_a_kernel(kernel: &Kernel, store: &Store, tip: &str, refused: impl Fn
     );
     // One loop of two is the old one.
     refused(
-        &without(FILE, "pfn < slow_end_pfn;", "pfn < end_pfn;"),
-        &["\n  not there: patch `tail-template`, edit `loop`: mm/mm_init.c"],
+        &without(home, "pfn < slow_end_pfn;", "pfn < end_pfn;"),
+        &[&format!(
+            "\n  not there: patch `tail-template`, edit `loop`: {home}"
+        )],
     );
     refused(
-        &without(FILE, "\tarch_optimize_store_drain();\n", ""),
-        &["\n  not there: patch `arch-stores`, edit `drain`: mm/mm_init.c"],
+        &without(home, "\tarch_optimize_store_drain();\n", ""),
+        &[&format!(
+            "\n  not there: patch `arch-stores`, edit `drain`: {home}"
+        )],
     );
 }
