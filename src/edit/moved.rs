@@ -108,7 +108,10 @@ impl Moved<'_> {
             .free()
             .filter(|used| !known.contains(used.name.as_str()) && !used.member);
         for used in new {
-            if fits(&(self.kinds)(&used.name), used.called) || self.is_used_elsewhere(&used.name)? {
+            if is_given(&used.name)
+                || fits(&(self.kinds)(&used.name), used.called)
+                || self.is_used_elsewhere(&used.name)?
+            {
                 continue;
             }
             let lost = if before.declares(&used.name) {
@@ -275,6 +278,21 @@ impl Moved<'_> {
             ))
             .into()
     }
+}
+
+/// Whether a name is the compiler's own, or one that kbuild defines for every file.
+fn is_given(name: &str) -> bool {
+    const PREFIXES: [&str; 5] = ["__builtin_", "__atomic_", "__sync_", "CONFIG_", "KBUILD_"];
+    const NAMES: [&str; 7] = [
+        "__func__",
+        "__FUNCTION__",
+        "__LINE__",
+        "__FILE__",
+        "__COUNTER__",
+        "__VA_ARGS__",
+        "typeof",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
 }
 
 /// Whether a name that is all this can be used: a macro with parameters only where it is called.

@@ -608,7 +608,7 @@ fn a_patch_that_does_not_build_is_named() {
     let lab = Lab::new();
     lab.write(
         "templates/two.c.tera",
-        "for (i = 0; i < nr; i++)\n\tcells[i].value = missing;\n",
+        "for (i = 0; i < nr; i++)\n\tcells[i].missing = i;\n",
     );
     let said = lab.bench(&[]);
     assert_eq!(said.end, End::Code(1), "{said:?}");

@@ -338,6 +338,15 @@ fn a_name_that_nothing_declares_is_refused() {
 }
 
 #[test]
+fn what_the_compiler_and_kbuild_give_needs_no_declaration() {
+    let tiny = Tiny::new();
+    let from = "static void lamp_settle(struct bus *bus)\n{\n";
+    let to = format!("{from}\tif (CONFIG_HZ > 100)\n\t\t__builtin_trap();\n");
+    tiny.edit("templates/tiny/settle.c.tera", from, &to);
+    tiny.regen().run().expect_exit(0);
+}
+
+#[test]
 fn a_value_that_only_looks_constant_is_refused() {
     for (value, header, words) in [
         (
