@@ -513,7 +513,7 @@ const BESIDE: &[(&str, Setup)] = &[
     }),
     ("a file that cannot be read", |dir| {
         fs::write(dir.join("locked"), "").expect("a file");
-        fs::set_permissions(dir.join("locked"), fs::Permissions::from_mode(0)).expect("a mode");
+        fs::set_permissions(dir.join("locked"), fs::Permissions::from_mode(0o0)).expect("a mode");
     }),
 ];
 
