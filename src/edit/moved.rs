@@ -335,7 +335,17 @@ fn changes_meaning(
 fn plain(kind: &str) -> String {
     let words = kind.split_whitespace();
     let matters = |word: &&str| *word != "const" || kind.contains('*');
-    words.filter(matters).collect::<Vec<_>>().join(" ")
+    let mut words: Vec<_> = words.filter(matters).collect();
+    if words
+        .iter()
+        .any(|word| matches!(*word, "long" | "short" | "unsigned"))
+    {
+        words.retain(|word| *word != "int");
+    }
+    if !kind.contains('*') {
+        words.sort_unstable();
+    }
+    words.join(" ")
 }
 
 /// The first statement in a range that leads out of it: a `return`, a `goto` or a label, or a `break` or `continue` of something that is
