@@ -16,7 +16,7 @@ use crate::error::Refusal;
 use crate::index::Kind;
 use crate::recipe::{Action, EditSpec};
 use crate::shape::quote;
-use crate::syntax::{Function, Scope, Source, Use};
+use crate::syntax::{Function, Scope, Source, Use, mentions};
 
 /// An edit that was made, and what can be known of names.
 pub struct Moved<'a> {
@@ -421,16 +421,7 @@ fn word(kind: Kind) -> &'static str {
 impl Source {
     /// Where `name` is mentioned in code.
     pub(crate) fn mention(&self, name: &str) -> Option<usize> {
-        use crate::index::lex::{Kind as Token, tokens, tokens_in};
         self.text().find(name)?;
-        let mut all = tokens(self.text()).into_iter().flat_map(|token| {
-            if token.kind == Token::Directive {
-                tokens_in(self.text(), token.start..token.end)
-            } else {
-                vec![token]
-            }
-        });
-        let found = all.find(|token| token.kind == Token::Word && token.is(self.text(), name));
-        found.map(|token| token.start)
+        mentions(self.text(), name).into_iter().next()
     }
 }

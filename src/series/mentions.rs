@@ -11,10 +11,10 @@ use anyhow::Result;
 use super::ground::Ground;
 use crate::edit::moved::Pending;
 use crate::error::Refusal;
-use crate::index::lex::{Kind as Token, Token as Lexed, tokens, tokens_in};
+use crate::index::lex::{Token as Lexed, tokens_in};
 use crate::recipe::{EditSpec, PatchSpec};
 use crate::shape::quote;
-use crate::syntax::{Function, Source};
+use crate::syntax::{Function, Source, mentions as words};
 
 /// One edit that a patch has made.
 pub(super) struct Step {
@@ -145,24 +145,10 @@ fn mentions(source: &Source, name: &str) -> Result<Vec<usize>> {
         .iter()
         .map(|it: &Function| it.start..it.body.start)
         .collect();
-    let found = words(source)
-        .into_iter()
-        .filter(|word| word.is(source.text(), name));
-    let found = found.map(|word| word.start);
+    let found = words(source.text(), name).into_iter();
     Ok(found
         .filter(|at| !heads.iter().any(|head| head.contains(at)))
         .collect())
-}
-
-fn words(source: &Source) -> Vec<Lexed> {
-    let all = tokens(source.text()).into_iter().flat_map(|token| {
-        if token.kind == Token::Directive {
-            tokens_in(source.text(), token.start..token.end)
-        } else {
-            vec![token]
-        }
-    });
-    all.filter(|token| token.kind == Token::Word).collect()
 }
 
 /// Every call must have as many arguments as the function has parameters.

@@ -660,7 +660,7 @@ fn every_mismatch_is_told_at_once() {
     changed.refused(&[
         "\tone();",
         "\ttwo();",
-        "does not define `memmap_init_zone_device()`",
+        "no file of the base defines `memmap_init_zone_device()`",
         "`factor-helpers`",
         "`arch-stores`",
     ]);

@@ -43,7 +43,6 @@ fn a_brace_in_column_0_that_is_no_code_is_carried() {
 }
 
 #[test]
-#[ignore = "a mention below `#if 0` is counted as one: refused needlessly for now"]
 fn a_copy_below_an_if_0_is_no_second_definition() {
     carried(|text| {
         let page = function(text, PAGE);
@@ -340,8 +339,12 @@ fn edited(body: &str, edit: &str) -> String {
     let edit = format!(
         "[[edit]]\nname = \"a\"\nfile = \"{LAMP}\"\nfunction = \"lamp_set\"\nstatement = \"one();\"\n{edit}\n"
     );
-    let mut tiny = with_edits(&[&edit]);
+    // Who calls the function is told of what moved out of it.
+    let caller = "[[edit]]\nname = \"b\"\nfile = \"drivers/lamp.c\"\naction = \"replace\"\nfunction = \"lamp_start\"\nstatement = \"lamp_set(lamp, level);\"\ntext = \"lamp_set(lamp, 0);\"\n";
+    let mut tiny = with_edits(&[&edit, caller]);
     tiny.change(LAMP, "\tlamp->level = level;\n", body);
+    let declared = "#define LEVELS 8\n\nextern int a, b;\nvoid two(int, ...);\nvoid three(void);\n";
+    tiny.change(LAMP, "#define LEVELS 8\n", declared);
     let text = result(&tiny).to_string();
     let start = text.find("int level)\n{\n").expect("a body") + "int level)\n{\n".len();
     let end = text[start..].find("\n}\n").expect("an end");
@@ -349,7 +352,6 @@ fn edited(body: &str, edit: &str) -> String {
 }
 
 #[test]
-#[ignore = "its recipe uses names that nothing declares, which is refused now"]
 fn what_makes_more_or_less_of_a_statement_without_braces_puts_them_there() {
     let after = "action = \"insert\"\nplace = \"after\"\ntext = \"two();\"";
     let before = "action = \"insert\"\nplace = \"before\"\ntext = \"two();\"";
@@ -455,9 +457,9 @@ fn what_stands_on_the_line_of_an_anchor_is_left_or_the_edit_is_refused() {
 }
 
 #[test]
-#[ignore = "its recipe leaves a caller behind, which is refused now: give it one that does not"]
 fn a_new_parameter_stands_behind_the_last_one_whatever_stands_behind_that() {
     let edit = "[[edit]]\nname = \"a\"\nfile = \"drivers/lamp.c\"\naction = \"insert\"\nplace = \"parameter\"\nfunction = \"lamp_set\"\ntext = \"int new\"\n";
+    let caller = "[[edit]]\nname = \"b\"\nfile = \"drivers/lamp.c\"\naction = \"replace\"\nfunction = \"lamp_start\"\nstatement = \"lamp_set(lamp, level);\"\ntext = \"lamp_set(lamp, level, 0);\"\n";
     let head = "static void lamp_set(struct lamp *lamp, int level)\n{";
     for (to, expected) in [
         (" /* (caf\u{e9}) */\n{", ", int new) /* (caf\u{e9}) */\n{"),
@@ -466,7 +468,7 @@ fn a_new_parameter_stands_behind_the_last_one_whatever_stands_behind_that() {
     ] {
         let to = &head.replace("\n{", to);
         let from = head;
-        let mut tiny = with_edits(&[edit]);
+        let mut tiny = with_edits(&[edit, caller]);
         tiny.change(LAMP, from, to);
         let text = result(&tiny);
         assert!(text.contains_str(expected), "{to}\n{text}");

@@ -132,7 +132,6 @@ fn a_function_that_moved_is_followed_and_it_is_said_where_to() {
         (listed, "drivers/moved.c"),
         (listed, "lib/deep/below/lamp.c"),
         (listed, "moved.c"),
-        (listed, "include/linux/lamp_impl.h"),
         ("file = []\n", "lib/lamp.c"),
         ("", "lib/lamp.c"),
         ("", LAMP),
@@ -145,6 +144,19 @@ fn a_function_that_moved_is_followed_and_it_is_said_where_to() {
         assert_eq!(tiny.code(&notes), expected(), "{file} {to}");
         // The second answer is the cache's.
         assert_eq!(tiny.code(&notes), expected(), "{file} {to}");
+    }
+    // A header is followed too; what it defines can be seen then.
+    let to = "include/linux/lamp_impl.h";
+    let mut tiny = open(listed, to);
+    tiny.moves(to);
+    let seen =
+        format!("edit `header` defines `LEVELS`, but a macro of that name can be seen in `{to}`");
+    tiny.refused(3, &[&seen, "0003-table/patch.toml:2"]);
+    tiny.change(to, "#define LEVELS 8\n\n", "");
+    let ran = tiny.regen().arg("--force").run().expect_exit(0);
+    for name in ["lamp_start", "lamp_scan"] {
+        let note = format!("note: `{name}()` is in `{to}` on this base");
+        assert!(ran.stderr.contains(&note), "{}", ran.stderr);
     }
 }
 
@@ -291,7 +303,11 @@ fn each_function_is_followed_by_itself() {
     let mut tiny = open(list, LAMP);
     let text = tiny.store.file(&tiny.rev, LAMP);
     let at = text.find("int lamp_scan(").expect("it is there");
-    let scan = [b"#include <linux/bus.h>\n\n", &text[at..]].concat();
+    let scan = [
+        b"#include <linux/bus.h>\n\n#define LEVELS 8\n\n",
+        &text[at..],
+    ]
+    .concat();
     tiny.commit(&[(LAMP, &text[..at]), ("drivers/scan.c", &scan)], "split\n");
     // What the series defines itself is where it defined it, and lines go where their function is.
     let more = "\n[[edit]]\nname = \"more\"\naction = \"insert\"\nfunction = \"lamp_settle\"\nsorted = \"#include <linux/zebra.h>\"\n";
@@ -318,7 +334,7 @@ fn each_function_is_followed_by_itself() {
     let shown = tiny.reroll(&["explain"]).run().expect_exit(0).stdout;
     for line in [
         "  start: lamp_start() at drivers/lamp.c:17 [patches/tiny/series.toml:",
-        "  scan: lamp_scan() at drivers/scan.c:3 [patches/tiny/series.toml:",
+        "  scan: lamp_scan() at drivers/scan.c:5 [patches/tiny/series.toml:",
         "  headers: insert at drivers/scan.c:2 ",
         "  there-already: insert at drivers/lamp.c:3 ",
     ] {
