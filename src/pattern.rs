@@ -89,6 +89,14 @@ impl Pattern {
     /// The metavariables that are kept, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
+        let mut names = self.metavariables();
+        names.retain(|name| !name.starts_with('_'));
+        names
+    }
+
+    /// All metavariables, sorted.
+    #[must_use]
+    pub fn metavariables(&self) -> Vec<String> {
         let mut names = Vec::new();
         for node in self.nodes() {
             collect_names(&self.source, node, &mut names);
@@ -262,11 +270,7 @@ fn meta<'a>(pattern: &'a Source, node: Node<'_>) -> Option<Meta<'a>> {
 
 fn collect_names(pattern: &Source, node: Node<'_>, names: &mut Vec<String>) {
     match meta(pattern, node) {
-        Some(Meta::One(name) | Meta::Many(name)) => {
-            if !name.starts_with('_') {
-                names.push(name.to_owned());
-            }
-        }
+        Some(Meta::One(name) | Meta::Many(name)) => names.push(name.to_owned()),
         None => {
             let mut cursor = node.walk();
             for child in node.children(&mut cursor) {

@@ -11,9 +11,11 @@ use super::judge::{Checks, Earlier, Known};
 use super::plan::{self, Cell, Found};
 use super::publish::Published;
 use super::record::{GateRecord, Record};
+use super::stands::all_gates;
 use super::watch::Watched;
 use super::{Bot, Run};
 use crate::error::{Exit, Refusal};
+use crate::gate::PROOF;
 use crate::ui::Ui;
 
 /// What cells found elsewhere, by series and base.
@@ -74,11 +76,19 @@ impl Bot {
         for (recipe, settings) in &self.series {
             let judge = self.judge(recipe, settings)?;
             let series = &recipe.series.name;
-            for Watched { base, .. } in bases {
+            for (place, watched) in bases.iter().enumerate() {
+                let base = &watched.base;
                 let own = state.get(series, &base.rev)?;
                 let key = judge.key(base)?;
-                if all || own.is_none_or(|own| own.record.key != key) {
-                    cells.extend(plan::cells(&self.config, settings, series, &base.rev));
+                if all || own.as_ref().is_none_or(|own| own.record.key != key) {
+                    let neighbour = self.neighbour(&bases[..place], series, &recipe.digest)?;
+                    let earlier = Earlier {
+                        own: own.as_ref(),
+                        neighbour: neighbour.as_ref(),
+                    };
+                    let needs = judge.needs(watched, &earlier)?;
+                    let gates = all_gates(&self.config.gates, needs);
+                    cells.extend(plan::cells(&gates, settings, series, &base.rev));
                 }
             }
         }
@@ -105,7 +115,7 @@ impl Bot {
             own: own.as_ref(),
             neighbour: neighbour.as_ref(),
         };
-        let checks = cell.checks(&self.config);
+        let checks = cell.checks();
         let mut run = Run::default();
         let record = run.attempt(self.config.retry, ui, || {
             judge.judge(&bases[place], &earlier, &checks)
@@ -145,7 +155,13 @@ impl Bot {
                 .map(|record| &record.base.name)
                 .collect();
             for base in bases {
-                let ids = plan::cells(&self.config, settings, series, base);
+                let own = found.iter().map(|it| &it.record);
+                let mut own = own.filter(|it| it.series == *series && it.base.name == *base);
+                let is_unproven =
+                    own.any(|it| it.standing.as_ref().is_some_and(|it| !it.is_proven()));
+                let needs = if is_unproven { &PROOF[..] } else { &[] };
+                let gates = all_gates(&self.config.gates, needs);
+                let ids = plan::cells(&gates, settings, series, base);
                 let ids: Vec<_> = ids.iter().map(Cell::id).collect();
                 let cells = ids.iter().map(|id| found.iter().find(|it| it.id == *id));
                 match cells.clone().collect::<Option<Vec<_>>>() {

@@ -11,15 +11,16 @@ use super::compare::{self, Version};
 use super::config::Config;
 use super::record::{
     BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord,
-    PatchRecord, Record, Verdict,
+    PatchRecord, Record, StandingRecord, Verdict,
 };
+use super::stands::{Stands, all_gates};
 use super::watch::Watched;
 use crate::cache::Cache;
 use crate::cli::letters::LetterArgs;
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal, exit_of, refusal};
 use crate::gate::settings::Settings;
-use crate::gate::{self, Name, Status, Subject};
+use crate::gate::{self, Name, Outcome, PROOF, Status, Subject};
 use crate::lab::Lab;
 use crate::rangediff;
 use crate::recipe::Recipe;
@@ -98,7 +99,12 @@ impl<'a> Judge<'a> {
             settings,
             harness: None,
         };
-        let harness = judge.harness_directory(&config.gates)?;
+        // Where a base is unproven the harness runs, whatever is configured.
+        let gates = match recipe.rests_on {
+            Some(_) => &PROOF[..],
+            None => &config.gates,
+        };
+        let harness = judge.harness_directory(gates)?;
         judge.harness = harness.map(|dir| gate::harness_files(&dir)).transpose()?;
         Ok(judge)
     }
@@ -165,7 +171,7 @@ impl<'a> Judge<'a> {
         match result {
             Ok(Regenerated::Series(series)) => {
                 self.regenerated(&mut record, &series, earlier, &matches)?;
-                record.gates = self.gates(&series, &letters, &options, checks)?;
+                self.checked(&mut record, &series, earlier, (&letters, &options), checks)?;
                 // What may be in the base is looked for again on the next one.
                 let nothing = matches
                     .iter()
@@ -296,6 +302,7 @@ impl<'a> Judge<'a> {
             facts: Vec::new(),
             changed_facts: Vec::new(),
             compared: None,
+            standing: None,
             conflict: None,
             tip: None,
             cover: String::new(),
@@ -404,21 +411,83 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// What the configured gates find. One that could not run is an error of the surroundings.
+    /// What the gates find, and what that says of a base that is unproven.
+    fn checked(
+        &self,
+        record: &mut Record,
+        series: &Series,
+        earlier: &Earlier<'_>,
+        letters: (&LetterArgs, &Options),
+        checks: &Checks,
+    ) -> Result<()> {
+        let stands = Stands::of(series, &self.recipe.digest, earlier);
+        let needs = stands.as_ref().map_or(&[][..], Stands::needs);
+        let Found { gates, trouble } = self.gates(series, letters, checks, needs)?;
+        record.gates = gates;
+        let Some(stands) = stands else {
+            return Ok(());
+        };
+        if matches!(checks, Checks::Some(..)) {
+            record.standing = Some(stands.of_part());
+            return Ok(());
+        }
+        let is_unproven = !needs.is_empty();
+        stands.end(record, series.patches.len(), self.settings, trouble);
+        let is_proven = record
+            .standing
+            .as_ref()
+            .is_some_and(StandingRecord::is_proven);
+        if is_unproven && !is_proven {
+            record.cover = series.blurb();
+        }
+        Ok(())
+    }
+
+    /// The gates that a result on a base takes beyond those that are configured: those that prove a base that is unproven.
+    pub(super) fn needs(
+        &self,
+        watched: &Watched,
+        earlier: &Earlier<'_>,
+    ) -> Result<&'static [Name]> {
+        if self.recipe.rests_on.is_none() {
+            return Ok(&[]);
+        }
+        let base = &watched.base;
+        let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
+        let options = letters.options(&letters.author(self.recipe)?, self.recipe, base)?;
+        match regenerate(self.repo, base, self.recipe, &options) {
+            Ok(Regenerated::Series(series)) => {
+                let stands = Stands::of(&series, &self.recipe.digest, earlier);
+                Ok(stands.as_ref().map_or(&[], Stands::needs))
+            }
+            Ok(Regenerated::Applied(_)) => Ok(&[]),
+            Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => Ok(&[]),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the configured gates find, and those that are needed beyond them. A configured one that could not run is an error of the
+    /// surroundings.
     fn gates(
         &self,
         series: &Series,
-        letters: &LetterArgs,
-        options: &Options,
+        (letters, options): (&LetterArgs, &Options),
         checks: &Checks,
-    ) -> Result<Vec<GateRecord>> {
+        needs: &[Name],
+    ) -> Result<Found> {
+        let configured = &self.config.gates;
         let gates = match checks {
-            Checks::Known(known) => return Ok(known.gates.clone()),
-            Checks::All => self.config.gates.clone(),
+            Checks::Known(known) => {
+                return Ok(Found {
+                    gates: known.gates.clone(),
+                    trouble: Vec::new(),
+                });
+            }
+            Checks::All => all_gates(configured, needs),
             Checks::Some(gates, _) => gates.clone(),
         };
         if gates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Found::default());
         }
         let mut subject = self.subject(series, letters, options, checks)?;
         subject.harness = self.harness_directory(&gates)?;
@@ -427,11 +496,12 @@ impl<'a> Judge<'a> {
             ..gate::Options::default()
         };
         let report = gate::check(&subject, &options, &lab()?, &|_| {})?;
-        let broken = report
+        let (broken, outcomes): (Vec<_>, Vec<_>) = report
             .outcomes
             .iter()
-            .find(|outcome| outcome.status == Status::Error);
-        if let Some(outcome) = broken {
+            .partition(|outcome| outcome.status == Status::Error);
+        let is_configured = |outcome: &&&Outcome| configured.contains(&outcome.gate);
+        if let Some(outcome) = broken.iter().find(is_configured) {
             let mut details = outcome.lines.clone();
             if !outcome.packages.is_empty() {
                 details.push(format!("apt install {}", outcome.packages.join(" ")));
@@ -444,9 +514,19 @@ impl<'a> Judge<'a> {
             .hint("`reroll doctor` shows which tools are missing; the next run tries again")
             .into());
         }
-        let mut found: Vec<_> = report.outcomes.iter().map(GateRecord::of).collect();
-        found.sort_by_key(GateRecord::place);
-        Ok(found)
+        let mut gates: Vec<_> = outcomes.into_iter().map(GateRecord::of).collect();
+        gates.sort_by_key(GateRecord::place);
+        let mut trouble: Vec<_> = broken
+            .iter()
+            .map(|outcome| {
+                format!(
+                    "the gate `{}` could not run: {}",
+                    outcome.gate, outcome.reason
+                )
+            })
+            .collect();
+        trouble.dedup();
+        Ok(Found { gates, trouble })
     }
 
     fn subject(
@@ -463,6 +543,14 @@ impl<'a> Judge<'a> {
         }
         Subject::from_series(self.repo, series, letters, settings)
     }
+}
+
+/// What gates found.
+#[derive(Default)]
+struct Found {
+    gates: Vec<GateRecord>,
+    /// What kept those from running that are not configured.
+    trouble: Vec<String>,
 }
 
 /// Marks the patches that drifted, and the facts that changed.
@@ -505,14 +593,16 @@ fn drifts(record: &mut Record, before: &Record, old: &[Version], new: &[Version]
     }
 }
 
-/// A record with the worst of its patches' verdicts.
+/// A record with the worst of its patches' verdicts, and of how the base stands.
 fn folded(mut record: Record) -> Record {
     let conflict = record.conflict.as_ref().map(|_| Verdict::Conflict);
+    let unproven = record.standing.as_ref().filter(|it| !it.is_proven());
     let worst = record
         .patches
         .iter()
         .map(|patch| patch.verdict)
         .chain(conflict)
+        .chain(unproven.map(|_| Verdict::Unproven))
         .max();
     record.verdict = worst.unwrap_or(Verdict::Clean);
     record

@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::config::Config;
 use super::judge::Checks;
 use super::record::Record;
 use super::state::encode;
@@ -32,8 +31,10 @@ pub struct Cell {
     pub series: String,
     /// The base's name.
     pub base: String,
-    /// The gates that it runs.
+    /// Which gates it runs.
     pub part: Part,
+    /// All gates that are run on the base.
+    pub gates: Vec<Name>,
 }
 
 /// A part of the gates.
@@ -60,20 +61,21 @@ pub struct Found {
 /// The gates that need builds.
 const BUILDS: [Name; 3] = [Name::Build, Name::Section, Name::Equality];
 
-/// The cells of a series on a base.
+/// The cells of a series on a base that takes these gates.
 #[must_use]
-pub fn cells(config: &Config, settings: &Settings, series: &str, base: &str) -> Vec<Cell> {
+pub fn cells(gates: &[Name], settings: &Settings, series: &str, base: &str) -> Vec<Cell> {
     let cell = |part| Cell {
         series: series.to_owned(),
         base: base.to_owned(),
         part,
+        gates: gates.to_vec(),
     };
     let mut cells = vec![cell(Part::Quick)];
-    if config.gates.iter().any(|gate| BUILDS.contains(gate)) {
+    if gates.iter().any(|gate| BUILDS.contains(gate)) {
         let names = settings.configuration.iter().map(|it| it.name.clone());
         cells.extend(names.map(Part::Builds).map(cell));
     }
-    if config.gates.contains(&Name::Guest) {
+    if gates.contains(&Name::Guest) {
         cells.push(cell(Part::Guest));
     }
     cells
@@ -93,13 +95,13 @@ impl Cell {
 
     /// The gates that it runs.
     #[must_use]
-    pub fn checks(&self, config: &Config) -> Checks {
+    pub fn checks(&self) -> Checks {
         let is_mine = |gate: &&Name| match self.part {
             Part::Quick => !BUILDS.contains(gate) && **gate != Name::Guest,
             Part::Builds(_) => BUILDS.contains(gate),
             Part::Guest => **gate == Name::Guest,
         };
-        let gates = config.gates.iter().filter(is_mine).copied().collect();
+        let gates = self.gates.iter().filter(is_mine).copied().collect();
         let configuration = match &self.part {
             Part::Builds(name) => Some(name.clone()),
             Part::Quick | Part::Guest => None,
@@ -217,6 +219,7 @@ mod tests {
     fn a_matrix_has_whole_bases_and_no_more_than_it_can_hold() {
         let cells = |bases: usize, of_each: usize| -> Vec<Cell> {
             let cell = |number: usize| Cell {
+                gates: Vec::new(),
                 series: "s".to_owned(),
                 base: format!("v{}", number / of_each),
                 part: Part::Builds((number % of_each).to_string()),
@@ -232,20 +235,22 @@ mod tests {
 
     #[test]
     fn each_gate_runs_in_exactly_one_kind_of_cell() {
-        let config: Config = toml::from_str(
-            "repository = \"b\"\nseries = [\"s\"]\nwatch = []\n\
-             gates = [\"apply\", \"mail\", \"build\", \"equality\", \"guest\"]\n",
-        )
-        .expect("a configuration");
+        let gates = [
+            Name::Apply,
+            Name::Mail,
+            Name::Build,
+            Name::Equality,
+            Name::Guest,
+        ];
         let settings: Settings = toml::from_str(
             "[[configuration]]\nname = \"gcc 12\"\narch = \"x86_64\"\n\
              [[configuration]]\nname = \"clang\"\narch = \"x86_64\"\n",
         )
         .expect("settings");
-        let cells = cells(&config, &settings, "s", "v1");
+        let cells = cells(&gates, &settings, "s", "v1");
         let found: Vec<_> = cells
             .iter()
-            .map(|cell| (cell.id(), cell.checks(&config)))
+            .map(|cell| (cell.id(), cell.checks()))
             .collect();
         let some =
             |gates: &[Name], name: Option<&str>| Checks::Some(gates.to_vec(), name.map(Into::into));

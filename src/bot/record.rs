@@ -2,16 +2,18 @@
 //!
 //! Hides nothing: the types are the JSON. There is no clock, no host and no path of a machine in it, so that two runs write the same bytes.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
-use crate::gate::{Name, Outcome, Status};
+use crate::gate::{Finding, Name, Outcome, Status};
 pub use crate::series::upstream::Suspect;
 use crate::ui::shown_text;
 
 /// The version of the JSON object.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How a patch, or a whole series, is on a base; a series is what the worst of its patches is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +25,8 @@ pub enum Verdict {
     Upstream,
     /// Regenerated, but it changes something else than before, or elsewhere.
     Drifted,
+    /// Regenerated, but something that it rests on was never proven as it is on the base.
+    Unproven,
     /// The base has something very much like it; a person has to say whether it is the same.
     ProbablyUpstream,
     /// The base does not fit the recipe.
@@ -37,6 +41,7 @@ impl Verdict {
             Self::Clean => "clean",
             Self::Upstream => "upstream",
             Self::Drifted => "drifted",
+            Self::Unproven => "unproven",
             Self::ProbablyUpstream => "probably upstream",
             Self::Conflict => "conflict",
         }
@@ -63,7 +68,7 @@ pub struct Record {
     pub series_version: u32,
     /// The base.
     pub base: BaseRecord,
-    /// The worst of the patches' verdicts.
+    /// The worst of the patches' verdicts, and of how the base stands.
     pub verdict: Verdict,
     /// The patches in the recipe's order.
     pub patches: Vec<PatchRecord>,
@@ -75,7 +80,9 @@ pub struct Record {
     pub changed_facts: Vec<FactChange>,
     /// What it was compared with.
     pub compared: Option<Compared>,
-    /// Why it could not be regenerated.
+    /// How the base stands by what the series rests on; none where the recipe does not say what that is, or nothing was regenerated.
+    pub standing: Option<StandingRecord>,
+    /// Why it could not be regenerated, or was refuted.
     pub conflict: Option<Conflict>,
     /// The last patch's commit.
     pub tip: Option<String>,
@@ -217,6 +224,44 @@ pub struct PairRecord {
     pub lines: Vec<String>,
 }
 
+/// How a base stands by what the series rests on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StandingRecord {
+    /// What was not proven before, in a sentence; empty where all was.
+    pub sentence: String,
+    /// The definitions, line by line.
+    pub details: Vec<String>,
+    /// The configurations that the gates proved it in here.
+    pub configurations: Vec<String>,
+    /// What a proof lacks, a line each; empty where it is proven.
+    pub missing: Vec<String>,
+    /// What the bot has proven so far, here and on older bases, beyond what is kept beside the series: digests by name.
+    pub forms: BTreeMap<String, String>,
+}
+
+impl StandingRecord {
+    /// Whether everything is proven by now.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// What is to be said of it; `None` where all was proven before.
+    #[must_use]
+    pub fn told(&self) -> Option<String> {
+        let sentence = (!self.sentence.is_empty()).then_some(self.sentence.as_str())?;
+        Some(if self.is_proven() {
+            let names = self.configurations.join(", ");
+            format!(
+                "{sentence}; the gates prove it here: built after each patch, run and compared ({names})"
+            )
+        } else {
+            sentence.to_owned()
+        })
+    }
+}
+
 /// Why a base does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -249,6 +294,23 @@ impl Record {
         })
     }
 
+    /// Whether nothing but a machine that can run the gates is missing for a proof.
+    #[must_use]
+    pub fn can_be_proven(&self) -> bool {
+        self.verdict == Verdict::Unproven && !self.gates_failed()
+    }
+
+    /// Whether another record says the same of the same.
+    #[must_use]
+    pub fn says_what(&self, other: &Self) -> bool {
+        let plain = |record: &Self| Self {
+            previous: None,
+            compared: None,
+            ..record.clone()
+        };
+        plain(self) == plain(other)
+    }
+
     /// Whether a gate was not content.
     #[must_use]
     pub fn gates_failed(&self) -> bool {
@@ -258,7 +320,7 @@ impl Record {
     /// Whether the result can go out without a person.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.tip.is_some() && !self.gates_failed() && self.verdict < Verdict::ProbablyUpstream
+        self.tip.is_some() && !self.gates_failed() && self.verdict < Verdict::Unproven
     }
 
     /// The verdict in a few words.
@@ -286,6 +348,17 @@ impl Record {
             state.push_str(&format!(", {} fails", failed.join(" and ")));
         }
         state
+    }
+}
+
+impl<'a> From<&'a GateRecord> for Finding<'a> {
+    fn from(record: &'a GateRecord) -> Self {
+        Self {
+            gate: record.gate,
+            patch: record.patch,
+            configuration: record.configuration.as_deref(),
+            status: record.status,
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result};
 
-use super::record::{Record, Verdict};
+use super::record::{Record, StandingRecord, Verdict};
 use crate::gate::Status;
 use crate::ui::{Ui, shown_text};
 
@@ -23,8 +23,11 @@ fn is_known(record: &Record, before: &Record) -> bool {
                 .filter(|char| !char.is_ascii_digit())
                 .collect::<String>()
         };
+        let standing = record.standing.as_ref().and_then(StandingRecord::told);
+        let standing = standing.map(|told| (String::new(), plain(&told)));
         patches
             .map(|patch| (patch.name.clone(), plain(&patch.reason)))
+            .chain(standing)
             .collect::<Vec<_>>()
     };
     record.verdict != Verdict::Drifted
@@ -36,7 +39,14 @@ fn is_known(record: &Record, before: &Record) -> bool {
 pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     let state = record.state();
     let was = before.map(Record::state);
-    if before.is_some_and(|before| is_known(record, before)) {
+    // What was proven on the base before is no news.
+    let is_proven_here = |record: &Record| {
+        record
+            .standing
+            .as_ref()
+            .is_some_and(|it| it.is_proven() && it.told().is_some())
+    };
+    if !is_proven_here(record) && before.is_some_and(|before| is_known(record, before)) {
         return Ok(());
     }
     let was = was.map_or(String::new(), |was| format!(" (was {was})"));
@@ -55,6 +65,18 @@ pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<(
         for line in patch.details.iter().take(TOLD) {
             text.push_str(&format!("    {line}\n"));
         }
+    }
+    if let Some(standing) = record
+        .standing
+        .as_ref()
+        .filter(|_| record.conflict.is_none())
+    {
+        let told = standing.told();
+        text.extend(told.iter().map(|told| format!("  {told}\n")));
+        let details = standing.details.iter().filter(|_| told.is_some());
+        text.extend(details.take(TOLD).map(|line| format!("  {line}\n")));
+        let missing = standing.missing.iter().take(TOLD);
+        text.extend(missing.map(|line| format!("  not proven: {line}\n")));
     }
     if let Some(conflict) = &record.conflict {
         for line in conflict.details.iter().take(TOLD) {

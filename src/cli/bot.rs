@@ -55,7 +55,7 @@ enum Command {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
-        /// Exit with 3 where a base does not fit, with 1 where a gate failed
+        /// Exit with 3 where a base does not fit or is unproven, with 1 where a gate failed
         #[arg(long)]
         exit_code: bool,
     },
@@ -205,7 +205,7 @@ fn status(bot: &Bot, json: bool, exit_code: bool, ui: Ui) -> Result<Exit> {
     let any = |which: fn(&Record) -> bool| records.iter().any(|(kept, _)| which(&kept.record));
     Ok(match () {
         () if !exit_code => Exit::Done,
-        () if any(|record| record.verdict >= Verdict::ProbablyUpstream) => Exit::Drift,
+        () if any(|record| record.verdict >= Verdict::Unproven) => Exit::Drift,
         () if any(Record::gates_failed) => Exit::Failed,
         () => Exit::Done,
     })

@@ -140,7 +140,7 @@ impl Stands {
         let Some(standing) = self.standing.take() else {
             return Ok(report.exit());
         };
-        let proof = proof(report, settings);
+        let proof = proof(report.patches.len(), &report.outcomes, settings);
         if let Some((directory, mut proven)) = self.record.take() {
             let configurations = proof.map_err(|missing| {
                 Refusal::drift("nothing is recorded: the gates do not prove the series on this base")
@@ -153,7 +153,7 @@ impl Stands {
             proven.add(self.base, &standing.items);
             rests::write(&directory, &proven)?;
             ui.status(&format!(
-                "recorded in {}: {count} definitions as proven on {release}",
+                "recorded in {}: {count} definitions and texts as proven on {release}",
                 directory.join(rests::record::FILE).display()
             ));
             return Ok(report.exit());

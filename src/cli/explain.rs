@@ -82,7 +82,7 @@ fn summary(standing: &Standing) -> String {
     } else {
         format!("unproven: {}", standing.sentence())
     };
-    format!("\nrests on {count} definitions (`--rests-on` lists them): {state}\n")
+    format!("\nrests on {count} definitions and texts (`--rests-on` lists them): {state}\n")
 }
 
 /// What the series rests on, a line each.

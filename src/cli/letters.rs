@@ -114,7 +114,7 @@ impl LetterArgs {
         }
         let cover = Cover {
             subject: recipe.series.title.clone(),
-            blurb: series.cover.clone(),
+            blurb: series.blurb(),
             files: diff::between(repo, series.base.tree_id, before, &labels)?,
             notes: String::new(),
         };

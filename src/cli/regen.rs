@@ -14,6 +14,7 @@ use crate::mail::{self, Mail};
 use crate::outgoing::{self, Output, Sort, Written};
 use crate::recipe::Recipe;
 use crate::repo::{ObjectId, Repo};
+use crate::rests::Standing;
 use crate::series::{
     Regenerated, Series, Taken, Whereabouts, regenerate_left, unproven as unproven_base,
 };
@@ -65,6 +66,8 @@ struct Report<'a> {
     facts: &'a [Found],
     edits: &'a [Landing],
     upstream: &'a [Taken],
+    /// What was never proven as it is on the base, in a sentence; none where all is proven or the recipe does not say what it rests on.
+    unproven: Option<String>,
     commits: Vec<CommitReport<'a>>,
     directory: Option<String>,
     files: Vec<&'a str>,
@@ -110,7 +113,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let name = args.reference.as_deref();
     let to_move = name.map(|name| Move::plan(&repo, name, &series, args.force));
     let to_move = to_move.transpose()?;
-    let written = args.write(&recipe, &mails, options.version, ui)?;
+    let unproven = series.unproven().map(Standing::sentence);
+    let written = args.write(&recipe, &mails, options.version, unproven, ui)?;
     if let Some(to_move) = to_move {
         to_move.make(&repo, &series, ui)?;
     }
@@ -172,8 +176,7 @@ pub(super) fn applied(what: &[String], taken: &[Taken], json: bool, ui: Ui) -> R
 impl Args {
     /// Refuses a base that is unproven, unless that is what the user wants.
     fn stands(&self, series: &Series, ui: Ui) -> Result<()> {
-        let unproven = series.standing.as_ref().filter(|it| !it.is_proven());
-        let Some(standing) = unproven else {
+        let Some(standing) = series.unproven() else {
             return Ok(());
         };
         if self.unproven {
@@ -190,6 +193,7 @@ impl Args {
         recipe: &Recipe,
         mails: &[Mail],
         version: u32,
+        unproven: Option<String>,
         ui: Ui,
     ) -> Result<Option<PathBuf>> {
         if self.dry_run {
@@ -216,7 +220,7 @@ impl Args {
             .iter()
             .map(|mail| (mail.file_name.clone(), mail.bytes.clone()))
             .collect();
-        let written = outgoing::write(&directory, &files, self.force)?;
+        let written = outgoing::write(&directory, &files, unproven, self.force)?;
         let verb = match written {
             Written::New => "wrote",
             Written::Unchanged => "unchanged:",
@@ -317,6 +321,7 @@ fn report(
         facts: &series.facts,
         edits: &series.landings,
         upstream: taken,
+        unproven: series.unproven().map(Standing::sentence),
         commits: commits.collect(),
         directory: directory.map(|directory| directory.display().to_string()),
         files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),

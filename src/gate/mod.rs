@@ -35,7 +35,7 @@ use crate::error::Exit;
 pub use equality::{
     Complaints, Native, Plan, Replay, Unfit, Unit, build_native, harness_directory, harness_files,
 };
-pub use proof::proof;
+pub use proof::{Finding, PROOF, proof};
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
 pub use toolchain::compiler_version;

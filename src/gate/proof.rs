@@ -2,10 +2,42 @@
 //! compared wherever the recipe says so. Anything less proves nothing, whatever passed.
 
 use super::settings::Settings;
-use super::{Name, Report, Status};
+use super::{Name, Outcome, Status};
 
-/// The configurations that the proof rests on; or what is missing for one, a line each.
-pub fn proof(report: &Report, settings: &Settings) -> Result<Vec<String>, Vec<String>> {
+/// The gates that a proof needs.
+pub const PROOF: [Name; 2] = [Name::Build, Name::Equality];
+
+/// What a gate said of a patch, as far as a proof asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Finding<'a> {
+    /// The gate.
+    pub gate: Name,
+    /// The patch's number, from 1.
+    pub patch: Option<usize>,
+    /// The configuration.
+    pub configuration: Option<&'a str>,
+    /// What it found.
+    pub status: Status,
+}
+
+impl<'a> From<&'a Outcome> for Finding<'a> {
+    fn from(outcome: &'a Outcome) -> Self {
+        Self {
+            gate: outcome.gate,
+            patch: outcome.patch,
+            configuration: outcome.configuration.as_deref(),
+            status: outcome.status,
+        }
+    }
+}
+
+/// The configurations that the proof of so many patches rests on; or what is missing for one, a line each.
+pub fn proof<'a>(
+    patches: usize,
+    findings: impl IntoIterator<Item = impl Into<Finding<'a>>>,
+    settings: &Settings,
+) -> Result<Vec<String>, Vec<String>> {
+    let findings: Vec<Finding<'_>> = findings.into_iter().map(Into::into).collect();
     let mut missing = Vec::new();
     if settings.configuration.is_empty() {
         missing.push("the recipe has no `[[check.configuration]]` to build in".to_owned());
@@ -14,8 +46,8 @@ pub fn proof(report: &Report, settings: &Settings) -> Result<Vec<String>, Vec<St
     for configuration in &settings.configuration {
         let name = configuration.name.as_str();
         let mut built = 0;
-        for number in 1..=report.patches.len() {
-            let mut needs = |gate: Name| match found(report, gate, number, name) {
+        for number in 1..=patches {
+            let mut needs = |gate: Name| match found(&findings, gate, number, name) {
                 Some(Status::Pass) => 1,
                 Some(Status::Skipped) => 0,
                 Some(status) => {
@@ -56,11 +88,16 @@ pub fn proof(report: &Report, settings: &Settings) -> Result<Vec<String>, Vec<St
 }
 
 /// What a gate says of a patch in a configuration: the worst of it.
-fn found(report: &Report, gate: Name, number: usize, configuration: &str) -> Option<Status> {
-    let outcomes = report.outcomes.iter().filter(|outcome| {
-        outcome.gate == gate
-            && outcome.patch == Some(number)
-            && outcome.configuration.as_deref() == Some(configuration)
+fn found(
+    findings: &[Finding<'_>],
+    gate: Name,
+    number: usize,
+    configuration: &str,
+) -> Option<Status> {
+    let own = findings.iter().filter(|finding| {
+        finding.gate == gate
+            && finding.patch == Some(number)
+            && finding.configuration == Some(configuration)
     });
     let order = |status: &Status| match status {
         Status::Pass => 0,
@@ -68,15 +105,12 @@ fn found(report: &Report, gate: Name, number: usize, configuration: &str) -> Opt
         Status::Error => 2,
         Status::Fail => 3,
     };
-    outcomes.map(|outcome| outcome.status).max_by_key(order)
+    own.map(|finding| finding.status).max_by_key(order)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
-    use crate::gate::Outcome;
 
     fn settings() -> Settings {
         let text = "objects = [\"a.o\"]\nequality = { object = \"a.o\", entry = \"f\", harness = \"h\", after = [2] }\n[[configuration]]\nname = \"gcc\"\narch = \"x86_64\"\nequality = true\n";
@@ -89,13 +123,8 @@ mod tests {
         outcome
     }
 
-    fn report(outcomes: Vec<Outcome>) -> Report {
-        Report {
-            base: "base".to_owned(),
-            patches: vec!["a".to_owned(), "b".to_owned()],
-            outcomes,
-            run_directory: PathBuf::new(),
-        }
+    fn proven(outcomes: &[Outcome], settings: &Settings) -> Result<Vec<String>, Vec<String>> {
+        proof(2, outcomes, settings)
     }
 
     fn passes() -> Vec<Outcome> {
@@ -108,32 +137,26 @@ mod tests {
 
     #[test]
     fn every_gate_that_the_recipe_asks_for_must_have_passed() {
-        assert_eq!(
-            proof(&report(passes()), &settings()),
-            Ok(vec!["gcc".to_owned()])
-        );
+        assert_eq!(proven(&passes(), &settings()), Ok(vec!["gcc".to_owned()]));
         for index in 0..3 {
             let mut fewer = passes();
             fewer.remove(index);
-            assert!(proof(&report(fewer), &settings()).is_err(), "{index}");
+            assert!(proven(&fewer, &settings()).is_err(), "{index}");
             for status in [Status::Fail, Status::Error] {
                 let mut worse = passes();
                 worse[index].status = status;
-                assert!(
-                    proof(&report(worse), &settings()).is_err(),
-                    "{index} {status:?}"
-                );
+                assert!(proven(&worse, &settings()).is_err(), "{index} {status:?}");
             }
         }
     }
 
     #[test]
     fn a_recipe_that_builds_nothing_proves_nothing() {
-        assert!(proof(&report(passes()), &Settings::default()).is_err());
+        assert!(proven(&passes(), &Settings::default()).is_err());
         let skipped = [1, 2].map(|patch| outcome(Name::Build, patch, Status::Skipped));
         let skipped = skipped
             .into_iter()
             .chain([outcome(Name::Equality, 2, Status::Skipped)]);
-        assert!(proof(&report(skipped.collect()), &settings()).is_err());
+        assert!(proven(&skipped.collect::<Vec<_>>(), &settings()).is_err());
     }
 }

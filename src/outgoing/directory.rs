@@ -35,6 +35,9 @@ const OLD_MANIFEST: &str = ".reroll.json";
 #[serde(deny_unknown_fields)]
 struct Manifest {
     files: BTreeMap<String, String>,
+    /// What was never proven of the base that they are for, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unproven: Option<String>,
 }
 
 /// What is about to be done, once everything is at hand for it.
@@ -50,29 +53,40 @@ struct Plan {
 }
 
 /// Writes `files` (name and content) as the directory `dir`. What an earlier run wrote there is replaced; a
-/// file of it that somebody has edited since is a refusal, unless `force`. Other files stay.
-pub fn write(dir: &Path, files: &[(String, Vec<u8>)], force: bool) -> Result<Written> {
+/// file of it that somebody has edited since is a refusal, unless `force`. Other files stay. That the base is `unproven` (what of it, in a
+/// sentence) is kept in the manifest.
+pub fn write(
+    dir: &Path,
+    files: &[(String, Vec<u8>)],
+    unproven: Option<String>,
+    force: bool,
+) -> Result<Written> {
     let failed = |error: &io::Error| not_written(dir, error);
     let place = match resolve(dir).map_err(|error| failed(&error))? {
         Place::Entry(place) => place,
         Place::Descriptor(_) => return Err(no_directory(dir).into()),
     };
     match fs::metadata(&place) {
-        Ok(meta) if meta.is_dir() => Directory::at(dir, &place).write(files, force),
+        Ok(meta) if meta.is_dir() => Directory::at(dir, &place).write(files, unproven, force),
         Ok(_) => Err(no_directory(dir).into()),
-        Err(error) if error.kind() == ErrorKind::NotFound => anew(dir, &place, files),
+        Err(error) if error.kind() == ErrorKind::NotFound => anew(dir, &place, files, unproven),
         Err(error) => Err(failed(&error).into()),
     }
 }
 
 /// Makes a directory that is not there: aside, and then in its place.
-fn anew(named: &Path, place: &Path, files: &[(String, Vec<u8>)]) -> Result<Written> {
+fn anew(
+    named: &Path,
+    place: &Path,
+    files: &[(String, Vec<u8>)],
+    unproven: Option<String>,
+) -> Result<Written> {
     let failed = |error: io::Error| not_written(named, &error);
     fs::create_dir_all(parent(place)).map_err(failed)?;
     sweep(place, |left| left.join(OWN).join(LOCK));
     let new = Aside(aside(place));
     fs::create_dir(&new.0).map_err(failed)?;
-    Directory::at(named, &new.0).write(files, false)?;
+    Directory::at(named, &new.0).write(files, unproven, false)?;
     fs::rename(&new.0, place).map_err(failed)?;
     Ok(Written::New)
 }
@@ -107,11 +121,17 @@ impl<'a> Directory<'a> {
         Self { named, dir }
     }
 
-    fn write(&self, files: &[(String, Vec<u8>)], force: bool) -> Result<Written> {
+    fn write(
+        &self,
+        files: &[(String, Vec<u8>)],
+        unproven: Option<String>,
+        force: bool,
+    ) -> Result<Written> {
         let with_id =
             |(name, bytes): &(String, Vec<u8>)| (name.clone(), blob_id(bytes).to_string());
         let then = Manifest {
             files: files.iter().map(with_id).collect(),
+            unproven,
         };
         let old = self.manifest();
         if old.as_ref() == Some(&then) && !self.own(PLAN).exists() && self.edited(&then).is_empty()
@@ -351,11 +371,11 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("a/v1");
         assert_eq!(
-            write(&dir, &files(&[("x", "1")]), false).unwrap(),
+            write(&dir, &files(&[("x", "1")]), None, false).unwrap(),
             Written::New
         );
         assert_eq!(
-            write(&dir, &files(&[("x", "1")]), false).unwrap(),
+            write(&dir, &files(&[("x", "1")]), None, false).unwrap(),
             Written::Unchanged
         );
         assert_eq!(
@@ -369,9 +389,9 @@ mod tests {
     fn what_an_earlier_run_wrote_is_replaced_and_other_files_stay() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("v1");
-        write(&dir, &files(&[("old", "1"), ("both", "1")]), false).unwrap();
+        write(&dir, &files(&[("old", "1"), ("both", "1")]), None, false).unwrap();
         fs::write(dir.join("notes"), "mine").unwrap();
-        write(&dir, &files(&[("both", "2")]), false).unwrap();
+        write(&dir, &files(&[("both", "2")]), None, false).unwrap();
         assert!(!dir.join("old").exists());
         assert_eq!(fs::read_to_string(dir.join("both")).unwrap(), "2");
         assert_eq!(fs::read_to_string(dir.join("notes")).unwrap(), "mine");
@@ -381,12 +401,12 @@ mod tests {
     fn an_edited_file_is_never_overwritten_without_force() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("v1");
-        write(&dir, &files(&[("x", "1")]), false).unwrap();
+        write(&dir, &files(&[("x", "1")]), None, false).unwrap();
         fs::write(dir.join("x"), "edited").unwrap();
-        let error = write(&dir, &files(&[("x", "2")]), false).unwrap_err();
+        let error = write(&dir, &files(&[("x", "2")]), None, false).unwrap_err();
         assert!(error.to_string().contains("`x`"), "{error}");
         assert_eq!(fs::read_to_string(dir.join("x")).unwrap(), "edited");
-        write(&dir, &files(&[("x", "2")]), true).unwrap();
+        write(&dir, &files(&[("x", "2")]), None, true).unwrap();
         assert_eq!(fs::read_to_string(dir.join("x")).unwrap(), "2");
     }
 
@@ -394,7 +414,7 @@ mod tests {
     fn a_directory_that_is_not_ours_is_not_overwritten() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("x"), "mine").unwrap();
-        assert!(write(temp.path(), &files(&[("x", "1")]), false).is_err());
+        assert!(write(temp.path(), &files(&[("x", "1")]), None, false).is_err());
         assert_eq!(fs::read_to_string(temp.path().join("x")).unwrap(), "mine");
     }
 
@@ -402,9 +422,10 @@ mod tests {
     fn killed() -> (tempfile::TempDir, PathBuf) {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("v1");
-        write(&dir, &files(&[("x", "1")]), false).unwrap();
+        write(&dir, &files(&[("x", "1")]), None, false).unwrap();
         let directory = Directory::at(&dir, &dir);
         let then = Manifest {
+            unproven: None,
             files: BTreeMap::from([("y".to_owned(), blob_id(b"2").to_string())]),
         };
         let old = directory.manifest().unwrap();
@@ -418,7 +439,7 @@ mod tests {
     fn what_a_killed_run_had_at_hand_is_done_by_the_next() {
         let (_temp, dir) = killed();
         assert!(dir.join("x").exists() && !dir.join("y").exists());
-        let again = write(&dir, &files(&[("y", "2")]), false).unwrap();
+        let again = write(&dir, &files(&[("y", "2")]), None, false).unwrap();
         assert_eq!(again, Written::New);
         assert!(!dir.join("x").exists() && dir.join("y").exists());
         let left: Vec<_> = fs::read_dir(dir.join(OWN)).unwrap().collect();
@@ -429,7 +450,7 @@ mod tests {
     fn what_was_edited_after_a_kill_is_not_taken_away() {
         let (_temp, dir) = killed();
         fs::write(dir.join("x"), "edited").unwrap();
-        assert!(write(&dir, &files(&[("y", "2")]), false).is_err());
+        assert!(write(&dir, &files(&[("y", "2")]), None, false).is_err());
         assert_eq!(fs::read_to_string(dir.join("x")).unwrap(), "edited");
     }
 
@@ -437,15 +458,16 @@ mod tests {
     fn the_manifest_of_the_first_version_is_known() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("v1");
-        write(&dir, &files(&[("x", "1")]), false).unwrap();
+        write(&dir, &files(&[("x", "1")]), None, false).unwrap();
         fs::rename(dir.join(OWN).join(MANIFEST), dir.join(OLD_MANIFEST)).unwrap();
-        write(&dir, &files(&[("y", "1")]), false).unwrap();
+        write(&dir, &files(&[("y", "1")]), None, false).unwrap();
         assert!(!dir.join("x").exists() && !dir.join(OLD_MANIFEST).exists());
     }
 
     #[test]
     fn a_place_that_cannot_be_written_is_one_clear_sentence() {
-        let error = write(Path::new("/proc/no/v1"), &files(&[("x", "1")]), false).unwrap_err();
+        let error =
+            write(Path::new("/proc/no/v1"), &files(&[("x", "1")]), None, false).unwrap_err();
         assert_eq!(crate::error::exit_of(&error), crate::error::Exit::Tool);
         assert!(
             error.to_string().starts_with("cannot write to `/proc/no"),

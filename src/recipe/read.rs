@@ -184,9 +184,13 @@ impl Reader {
         let cover = self.read("cover.txt")?.1;
         let templates = self.files.templates()?;
         let performance = self.files.read_optional(record::FILE)?;
+        let proven = self.files.read_optional(crate::rests::record::FILE)?;
         let recorded = performance.iter().map(|(_, text)| (record::FILE, text));
+        let known = proven
+            .iter()
+            .map(|(_, text)| (crate::rests::record::FILE, text));
         let named = templates.iter().map(|(name, text)| (name.as_str(), text));
-        for (name, text) in named.chain(recorded) {
+        for (name, text) in named.chain(recorded).chain(known) {
             self.learn(name, text);
         }
         let mailboxes = |all: Vec<Spanned<String>>| -> Result<Vec<String>> {
@@ -225,7 +229,7 @@ impl Reader {
             templates,
             performance,
             rests_on: file.rests_on,
-            proven: self.files.read_optional(crate::rests::record::FILE)?,
+            proven,
             sources,
         };
         home::settle(&mut recipe)?;

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::chart::{Chart, figure, times};
 use super::performance::{Plot, Point, Setting, Steps};
 use super::{Entry, Report, shown};
-use crate::bot::record::{self, Compared, GateRecord, LandingRecord, PatchRecord, Record, Verdict};
+use crate::bot::record::{
+    self, Compared, GateRecord, LandingRecord, PatchRecord, Record, StandingRecord, Verdict,
+};
 use crate::gate::{Name, Status};
 use crate::template;
 
@@ -70,6 +72,7 @@ struct Article {
     mark: &'static str,
     state: String,
     branch: &'static str,
+    standing: Option<Standing>,
     conflict: Option<Conflict>,
     facts: Vec<Changed>,
     patches: Vec<Patch>,
@@ -85,6 +88,15 @@ struct Article {
 struct Id {
     name: &'static str,
     id: String,
+}
+
+#[derive(Serialize)]
+struct Standing {
+    class: &'static str,
+    title: &'static str,
+    told: String,
+    details: Vec<String>,
+    missing: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -196,6 +208,7 @@ fn look(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Clean => ("clean", "✓"),
         Verdict::Upstream => ("upstream", "↑"),
         Verdict::Drifted => ("drifted", "≈"),
+        Verdict::Unproven => ("unproven", "∅"),
         Verdict::ProbablyUpstream => ("probably-upstream", "?"),
         Verdict::Conflict => ("conflict", "✗"),
     }
@@ -247,6 +260,7 @@ fn article(entry: &Entry, plots: &[Plot<'_>]) -> Article {
         mark,
         state: record.state(),
         branch: entry.branch,
+        standing: record.standing.as_ref().and_then(standing),
         conflict: record.conflict.as_ref().map(conflict),
         facts: changed_facts(record),
         patches: record.patches.iter().map(patch).collect(),
@@ -260,6 +274,24 @@ fn article(entry: &Entry, plots: &[Plot<'_>]) -> Article {
         all_facts: facts(record),
         ids: ids(entry),
     }
+}
+
+/// What is said of a base that was not proven before; nothing of one that was.
+fn standing(record: &StandingRecord) -> Option<Standing> {
+    let told = record.told()?;
+    let all = |lines: &[String]| lines.iter().map(|line| shown(line)).collect();
+    let (verdict, title) = if record.is_proven() {
+        (Verdict::Clean, "Proven here")
+    } else {
+        (Verdict::Unproven, "Unproven")
+    };
+    Some(Standing {
+        class: look(verdict).0,
+        title,
+        told: shown(&told),
+        details: all(&record.details),
+        missing: all(&record.missing),
+    })
 }
 
 fn conflict(conflict: &record::Conflict) -> Conflict {

@@ -130,6 +130,7 @@ impl Report {
         let verdicts = [
             Verdict::Conflict,
             Verdict::ProbablyUpstream,
+            Verdict::Unproven,
             Verdict::Drifted,
             Verdict::Upstream,
             Verdict::Clean,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Entry, Report, shown};
-use crate::bot::record::{GateRecord, PatchRecord, Verdict};
+use crate::bot::record::{GateRecord, PatchRecord, StandingRecord, Verdict};
 use crate::gate::Status;
 
 impl Report {
@@ -24,6 +24,11 @@ impl Report {
                     .iter()
                     .map(|patch| case_of_patch(patch, &class, details.as_deref())),
             );
+            let standing = record
+                .standing
+                .as_ref()
+                .and_then(|it| case_of_standing(it, &class));
+            suite.add_test_cases(standing);
             suite.add_test_cases(record.gates.iter().map(|gate| case_of_gate(gate, &class)));
             report.add_test_suite(suite);
         }
@@ -91,6 +96,11 @@ impl Entry {
             .iter()
             .filter(|gate| gate.status >= Status::Fail);
         let gates = gates.map(|gate| format!("{}: {}", gate.title(), gate.reason));
+        let standing = record.standing.iter().filter(|_| record.conflict.is_none());
+        let standing = standing.flat_map(|it| {
+            let missing = it.missing.iter().map(|line| format!("not proven: {line}"));
+            it.told().into_iter().chain(missing)
+        });
         let suspects = record.conflict.iter().flat_map(|it| &it.suspects);
         let suspects = suspects.map(|it| format!("changed by {}: {}", it.shown(), it.what));
         let hint = record
@@ -100,6 +110,7 @@ impl Entry {
         let lines: Vec<_> = edited
             .into_iter()
             .chain(patches)
+            .chain(standing)
             .chain(gates)
             .chain(suspects)
             .chain(hint)
@@ -142,6 +153,25 @@ fn case_of_patch(patch: &PatchRecord, class: &str, details: Option<&str>) -> Tes
     let mut case = TestCase::new(shown(&patch.name), status);
     case.set_classname(class);
     case
+}
+
+/// None where everything was proven before.
+fn case_of_standing(standing: &StandingRecord, class: &str) -> Option<TestCase> {
+    let told = standing.told()?;
+    let status = if standing.is_proven() {
+        TestCaseStatus::success()
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        let lines = standing.details.iter().chain(&standing.missing);
+        let lines: Vec<_> = lines.map(|line| shown(line)).collect();
+        status
+            .set_message(shown(&told))
+            .set_description(lines.join("\n"));
+        status
+    };
+    let mut case = TestCase::new("rests-on", status);
+    case.set_classname(class);
+    Some(case)
 }
 
 fn case_of_gate(gate: &GateRecord, class: &str) -> TestCase {

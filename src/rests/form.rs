@@ -50,6 +50,23 @@ pub(super) fn form(definitions: &[&Found]) -> Form {
     Form::of(texts, pieces.concat())
 }
 
+/// The form of a text that is no definition.
+pub(super) fn text_form(text: &[u8]) -> Form {
+    let tokens = tokens_in(text, 0..text.len());
+    let words = tokens.iter().map(|token| token.text(text));
+    let canonical = words.collect::<Vec<_>>().join(&b' ');
+    let pieces = runs(text, &tokens);
+    let pieces = pieces.into_iter().map(|run| piece_id(text, run));
+    Form::of(vec![canonical], pieces.collect())
+}
+
+/// Tokens up to each `;`, `{` or `}`.
+fn runs<'t>(text: &[u8], tokens: &'t [Token]) -> Vec<&'t [Token]> {
+    let ends = |token: &Token| matches!(token.text(text), b";" | b"{" | b"}");
+    let runs = tokens.split_inclusive(ends);
+    runs.filter(|run| !run.is_empty()).collect()
+}
+
 impl Form {
     pub(super) fn of(texts: Vec<Vec<u8>>, pieces: Vec<String>) -> Self {
         let id = digest(texts)[..DIGITS].to_owned();
@@ -72,8 +89,7 @@ pub(super) fn condition_id(condition: &str) -> String {
 pub(super) fn pieces(found: &Found) -> Vec<Piece> {
     let text = &found.file.text;
     let tokens = tokens_in(text, found.definition.range.clone());
-    let ends = |token: &Token| matches!(token.text(text), b";" | b"{" | b"}");
-    let runs = tokens.split_inclusive(ends).filter(|run| !run.is_empty());
+    let runs = runs(text, &tokens).into_iter();
     runs.map(|run| Piece {
         range: run[0].start..run[run.len() - 1].end,
         id: piece_id(text, run),

@@ -8,6 +8,7 @@ mod form;
 mod reach;
 pub mod record;
 mod standing;
+mod taken;
 
 use std::path::Path;
 
@@ -17,6 +18,7 @@ pub use form::Form;
 pub use reach::{Item, Root, reach};
 pub use record::Proven;
 pub use standing::{Rest, Standing, Unproven};
+pub use taken::Taken;
 
 use crate::error::Refusal;
 use crate::index::{Index, Question};
@@ -66,13 +68,13 @@ fn built_for(recipe: &Recipe) -> Vec<String> {
     found
 }
 
-/// How a base stands. `functions` are the base's functions that the recipe builds on: their texts, and where they are.
-pub fn stand(
+/// The definitions that a series reaches. `functions` are the base's functions that the recipe builds on: their texts, and where they are.
+pub fn reached(
     index: &Index<'_>,
     recipe: &Recipe,
     spec: &RestsSpec,
     functions: Vec<Root>,
-) -> Result<Standing> {
+) -> Result<Vec<Item>> {
     let mut roots = functions;
     let templates = recipe
         .templates
@@ -107,6 +109,19 @@ pub fn stand(
                 .any(|edit| edit.defines.iter().any(|it| it == name))
     };
     items.retain(|item| !own(&item.name));
+    Ok(items)
+}
+
+/// How a base stands, by the definitions that are reached there and by what the recipe takes from it.
+pub fn stand(
+    mut items: Vec<Item>,
+    taken: &Taken<'_>,
+    recipe: &Recipe,
+    spec: &RestsSpec,
+) -> Result<Standing> {
+    items.extend(taken.items(recipe));
+    let beyond = |item: &Item| spec.beyond.iter().any(|it| it.names.contains(&item.name));
+    items.retain(|item| !beyond(item));
     Ok(Standing::of(items, &proven(recipe)?))
 }
 

@@ -23,12 +23,26 @@ pub struct Item {
     pub definitions: Vec<Found>,
     /// What led to it: the name of another item, or the series itself.
     pub by: String,
+    /// What was taken from the base, where it is no definition.
+    pub quoted: Option<Quoted>,
+}
+
+/// A text of a base.
+#[derive(Debug, Clone)]
+pub struct Quoted {
+    /// Where it is.
+    pub place: String,
+    /// It.
+    pub text: String,
 }
 
 impl Item {
     /// Where it is: `file:line`, the first of them if there are several.
     #[must_use]
     pub fn place(&self) -> String {
+        if let Some(quoted) = &self.quoted {
+            return quoted.place.clone();
+        }
         let first = self.definitions.first();
         first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line()))
     }
@@ -178,6 +192,7 @@ impl Reach<'_, '_> {
             form: form(&definitions.iter().collect::<Vec<_>>()),
             definitions,
             by: by.clone(),
+            quoted: None,
         };
         self.items.insert(name.clone(), item);
         Ok(())
@@ -237,6 +252,7 @@ impl Reach<'_, '_> {
                 form,
                 definitions,
                 by,
+                quoted: None,
             },
         );
         Ok(())

@@ -215,6 +215,7 @@ mod tests {
             },
             definitions: Vec::new(),
             by: String::new(),
+            quoted: None,
         }
     }
 

@@ -3,6 +3,8 @@
 //! What a definition said elsewhere is not kept, only its digests; where a base that was proven is in the same repository, its text is
 //! read from there to show the difference.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use bstr::ByteSlice;
 use serde::Serialize;
@@ -89,6 +91,30 @@ impl Standing {
         }
     }
 
+    /// Takes forms (digests by name) for proven that were proven elsewhere with the same recipe.
+    pub fn accept(&mut self, forms: &BTreeMap<String, String>) {
+        if forms.is_empty() {
+            return;
+        }
+        let items = &self.items;
+        self.unproven.retain(|it| {
+            let item = items.iter().find(|item| item.name == it.name);
+            item.is_none_or(|item| forms.get(&item.name) != Some(&item.form.id))
+        });
+        // That nothing beside the series is proven does not matter where something else is.
+        self.reason = None;
+    }
+
+    /// The forms that are unproven: digests by name.
+    #[must_use]
+    pub fn unproven_forms(&self) -> BTreeMap<String, String> {
+        let is_unproven = |item: &&Item| self.unproven.iter().any(|it| it.name == item.name);
+        let items = self.items.iter().filter(is_unproven);
+        items
+            .map(|item| (item.name.clone(), item.form.id.clone()))
+            .collect()
+    }
+
     /// Whether everything is as it was proven.
     #[must_use]
     pub fn is_proven(&self) -> bool {
@@ -133,7 +159,7 @@ impl Standing {
         // Where nothing is proven there is nothing to compare with.
         if self.reason.is_some() {
             return vec![format!(
-                "  the series rests on {} definitions here",
+                "  the series rests on {} definitions and texts here",
                 self.items.len()
             )];
         }
@@ -174,11 +200,14 @@ impl Unproven {
             place: item.place(),
             by: item.by.clone(),
             proven_on,
-            lines: item
-                .definitions
-                .iter()
-                .flat_map(|it| shown(it, nearest.map(|_| old.as_slice())))
-                .collect(),
+            lines: match &item.quoted {
+                Some(quoted) => quoted_lines(&quoted.text),
+                None => item
+                    .definitions
+                    .iter()
+                    .flat_map(|it| shown(it, nearest.map(|_| old.as_slice())))
+                    .collect(),
+            },
             gone,
         }
     }
@@ -223,6 +252,14 @@ fn common(known: &Known, item: &Item) -> usize {
         .split(' ')
         .filter(|id| own.iter().any(|own| own == id))
         .count()
+}
+
+/// A text that is no definition, line by line.
+fn quoted_lines(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| format!("  {}", shown_text(line.as_bytes())))
+        .collect()
 }
 
 /// The lines of a definition; where `known` are the pieces of a form, only the lines around what is new, which are marked.

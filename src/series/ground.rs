@@ -11,7 +11,7 @@ use crate::facts::Files;
 use crate::index::{Index, Kind, Question, scan};
 use crate::recipe::{Action, EditSpec, Recipe};
 use crate::repo::{Base, Repo};
-use crate::rests::{self, Root, Standing};
+use crate::rests::{self, Item, Root, Standing};
 use crate::shape::Sees;
 
 /// What a base is beyond the edited lines. The index is made when the first question needs it.
@@ -67,14 +67,10 @@ impl<'a> Ground<'a> {
         Ok(self.index.get_or_init(|| index))
     }
 
-    /// How the base stands, where the recipe says what it rests on.
-    pub(super) fn standing(
-        &self,
-        tree: &mut Tree<'_>,
-        recipe: &Recipe,
-    ) -> Result<Option<Standing>> {
+    /// The definitions that the series reaches on the base, where the recipe says what it rests on.
+    pub(super) fn reached(&self, tree: &mut Tree<'_>, recipe: &Recipe) -> Result<Vec<Item>> {
         let Some(spec) = &recipe.rests_on else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let mut functions = Vec::new();
         for function in &recipe.functions {
@@ -93,7 +89,7 @@ impl<'a> Ground<'a> {
                 });
             }
         }
-        rests::stand(self.index()?, recipe, spec, functions).map(Some)
+        rests::reached(self.index()?, recipe, spec, functions)
     }
 
     /// What a name is for code in the file at `path`.

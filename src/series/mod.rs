@@ -68,12 +68,31 @@ pub struct Series {
     pub merged: usize,
     /// The patches as commits, in order.
     pub patches: Vec<Patch>,
-    /// The cover letter's text.
+    /// The cover letter's text, without what is said of a base that is unproven.
     pub cover: String,
     /// Whether all that the series rests on says what it said where it was proven; `None` where the recipe does not say what that is.
     pub standing: Option<rests::Standing>,
     /// What to warn of where the recorded performance was left out.
     pub unfit_performance: Option<String>,
+}
+
+impl Series {
+    /// How the base stands, where something that the series rests on was never proven there.
+    #[must_use]
+    pub fn unproven(&self) -> Option<&rests::Standing> {
+        self.standing.as_ref().filter(|it| !it.is_proven())
+    }
+
+    /// The cover letter's text as it is sent: it says where the base is unproven.
+    #[must_use]
+    pub fn blurb(&self) -> String {
+        let Some(standing) = self.unproven() else {
+            return self.cover.clone();
+        };
+        let sentence = format!("Unproven on this base: {}.", standing.sentence());
+        let note = letter::wrapped(&sentence);
+        format!("{}\n\n{note}\n", self.cover.trim_end())
+    }
 }
 
 /// One regenerated patch.
@@ -176,7 +195,7 @@ pub fn regenerate_rest(
         templates: Templates::new()?,
         performance,
     };
-    let standing = ground.standing(&mut tree, recipe)?;
+    let reached = ground.reached(&mut tree, recipe)?;
     let mut run = Run::new(repo, tree, writer, &ground);
     let (there, rest) = recipe.patches.split_at(merged.patches);
     for spec in there {
@@ -197,9 +216,17 @@ pub fn regenerate_rest(
     if !there.is_empty() {
         cover = format!("{}\n\n{}", cover.trim_end(), merged.note());
     }
-    if let Some(standing) = standing.as_ref().filter(|standing| !standing.is_proven()) {
-        cover = format!("{}\n\n{}", cover.trim_end(), note_of(standing));
-    }
+    let standing = match &recipe.rests_on {
+        None => None,
+        Some(spec) => {
+            let taken = rests::Taken {
+                parts: &writer.survey.parts,
+                facts: &writer.survey.facts,
+                landings: &landings,
+            };
+            Some(rests::stand(reached, &taken, recipe, spec)?)
+        }
+    };
     Ok(Regenerated::Series(Box::new(Series {
         base: base.clone(),
         release: writer.survey.release,
@@ -239,10 +266,4 @@ fn applied(
             Err(inventory.refusal(objection.as_ref()).into())
         }
     }
-}
-
-/// What the cover letter says of a base that is unproven.
-fn note_of(standing: &rests::Standing) -> String {
-    let sentence = format!("Unproven on this base: {}.", standing.sentence());
-    letter::wrapped(&sentence) + "\n"
 }

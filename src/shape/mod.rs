@@ -26,7 +26,7 @@ use crate::recipe::{Count, FunctionSpec, PartSpec};
 use crate::syntax::{Function, Scope, Source, Statement, block_children, token_texts};
 
 /// The name of the capture that nested parts divide among them.
-const BODY: &str = "BODY";
+pub(crate) const BODY: &str = "BODY";
 
 /// One part as a base has it. A part that is not there has empty texts.
 #[derive(Debug, Clone, Default)]

@@ -69,6 +69,7 @@ impl Scope {
             source,
             scope: Self::default(),
             open: Vec::new(),
+            around: Vec::new(),
         };
         match block.parent() {
             Some(definition) => walker.node(definition),
@@ -95,15 +96,23 @@ impl Scope {
     }
 }
 
-struct Walker<'a> {
+struct Walker<'a, 't> {
     source: &'a Source,
     scope: Scope,
     /// The blocks around, each with where its declarations start in the list of those that can be seen.
     open: Vec<(Range<usize>, Vec<usize>)>,
+    /// The nodes around, outermost first: a tree is asked for a parent only from its root down.
+    around: Vec<Node<'t>>,
 }
 
-impl Walker<'_> {
-    fn node(&mut self, node: Node<'_>) {
+impl<'t> Walker<'_, 't> {
+    fn node(&mut self, node: Node<'t>) {
+        self.around.push(node);
+        self.read(node);
+        self.around.pop();
+    }
+
+    fn read(&mut self, node: Node<'t>) {
         match node.kind() {
             "function_definition" | "compound_statement" | "for_statement" => {
                 self.open.push((node.byte_range(), Vec::new()));
@@ -127,11 +136,11 @@ impl Walker<'_> {
         }
     }
 
-    fn children(&mut self, node: Node<'_>) {
+    fn children(&mut self, node: Node<'t>) {
         self.but(node, &[]);
     }
 
-    fn but(&mut self, node: Node<'_>, fields: &[&str]) {
+    fn but(&mut self, node: Node<'t>, fields: &[&str]) {
         let left_out: Vec<_> = fields
             .iter()
             .filter_map(|field| node.child_by_field_name(field))
@@ -147,7 +156,7 @@ impl Walker<'_> {
     }
 
     /// A declaration: values are read before the name can be seen, which is how the kernel means `int a = a(b);`.
-    fn declaration(&mut self, node: Node<'_>) {
+    fn declaration(&mut self, node: Node<'t>) {
         let mut cursor = node.walk();
         let declarators: Vec<_> = node
             .children_by_field_name("declarator", &mut cursor)
@@ -166,7 +175,7 @@ impl Walker<'_> {
         }
     }
 
-    fn declarator(&mut self, node: Node<'_>, specifiers: &str) {
+    fn declarator(&mut self, node: Node<'t>, specifiers: &str) {
         let declarator = if node.kind() == "init_declarator" {
             if let Some(value) = node.child_by_field_name("value") {
                 self.node(value);
@@ -205,7 +214,7 @@ impl Walker<'_> {
     }
 
     /// What a declarator has besides its name: sizes of arrays, parameters.
-    fn sizes(&mut self, node: Node<'_>, name: Node<'_>) {
+    fn sizes(&mut self, node: Node<'t>, name: Node<'t>) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
             if child == name || child.kind() == "parameter_list" {
@@ -221,7 +230,7 @@ impl Walker<'_> {
         }
     }
 
-    fn uses(&mut self, node: Node<'_>) {
+    fn uses(&mut self, node: Node<'t>) {
         let name = self
             .source
             .slice(node.byte_range())
@@ -232,34 +241,39 @@ impl Walker<'_> {
             own.into_iter()
                 .find(|number| self.scope.declared[*number].name == name)
         });
-        let called = node
-            .parent()
+        let around = &self.around[..self.around.len() - 1];
+        let called = around
+            .last()
             .is_some_and(|parent| parent.child_by_field_name("function") == Some(node));
         self.scope.uses.push(Use {
             declared: declared.filter(|_| !called || declared.is_some()),
             at: node.start_byte(),
             called,
             member: self.may_be_member(node),
-            written: is_written(node),
+            written: is_written(node, around),
             name,
         });
     }
 
     /// Whether a name is an argument of a macro that takes members. Asked of the text: where there is a type among the arguments, the
     /// parser sees no call.
-    fn may_be_member(&self, node: Node<'_>) -> bool {
+    fn may_be_member(&self, node: Node<'t>) -> bool {
         let text = &self.source.text()[..node.start_byte()];
         let mut depth = 0_usize;
-        let open = text.iter().rposition(|byte| {
+        // No further than to the start of the statement.
+        let stop = text.iter().rposition(|byte| {
             match byte {
                 b')' => depth += 1,
-                b'(' if depth == 0 => return true,
+                b'(' | b';' | b'{' | b'}' if depth == 0 => return true,
                 b'(' => depth -= 1,
                 _ => {}
             }
             false
         });
-        let before = text[..open.unwrap_or(0)].trim_end();
+        let Some(open) = stop.filter(|at| text[*at] == b'(') else {
+            return false;
+        };
+        let before = text[..open].trim_end();
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let start = before
             .iter()
@@ -274,9 +288,9 @@ impl Walker<'_> {
 }
 
 /// Whether the value of a name is changed there, or its address is taken.
-fn is_written(node: Node<'_>) -> bool {
+fn is_written(node: Node<'_>, around: &[Node<'_>]) -> bool {
     let mut inner = node;
-    while let Some(parent) = inner.parent() {
+    for parent in around.iter().rev().copied() {
         let is = |field: &str| parent.child_by_field_name(field) == Some(inner);
         match parent.kind() {
             "update_expression" => return true,
