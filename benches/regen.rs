@@ -71,7 +71,11 @@ fn main() {
     bench.compare(
         "one commit, bare repository",
         options.rounds,
-        vec![bench.regen("regen", &bench.bare), bench.replay()],
+        vec![
+            bench.regen("regen", &bench.bare),
+            bench.first("regen, a base that is new to it"),
+            bench.replay(),
+        ],
     );
     bench.compare(
         "one commit, linked work tree",
@@ -234,6 +238,17 @@ impl Bench {
             steps: vec![step],
             runs: Vec::new(),
         }
+    }
+
+    /// The same where the index of the base has to be made first.
+    fn first(&self, name: &'static str) -> Way {
+        let mut way = self.regen(name, &self.bare);
+        let cache = self.scratch.join("cache");
+        let mut forget = Command::new("rm");
+        forget.arg("-rf").arg(&cache);
+        way.before = Some(forget);
+        way.steps[0].env("XDG_CACHE_HOME", cache);
+        way
     }
 
     /// Counts the instructions of `regen` twice, and names where most of them are.
@@ -406,6 +421,8 @@ fn reroll(tree: &Path, base: &str, more: &[&str]) -> Command {
             "--author",
             AUTHOR,
             "--signoff",
+            // The bases of a benchmark need not be proven.
+            "--unproven",
             "--base",
             base,
             "--tree",

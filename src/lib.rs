@@ -34,4 +34,5 @@ pub mod shape;
 pub mod syntax;
 pub mod template;
 pub mod temporary;
+pub mod trailers;
 pub mod ui;

@@ -109,14 +109,14 @@ impl LetterArgs {
                 name: patch.name.clone(),
                 commit: patch.commit.clone(),
                 files,
-                notes: String::new(),
+                notes: patch.notes.clone(),
             });
         }
         let cover = Cover {
             subject: recipe.series.title.clone(),
             blurb: series.blurb(),
             files: diff::between(repo, series.base.tree_id, before, &labels)?,
-            notes: String::new(),
+            notes: series.cover_notes.clone(),
         };
         let options = self.mail_options(recipe, series, options)?;
         Ok(Letters {

@@ -42,6 +42,8 @@ pub struct Recipe {
     pub patches: Vec<PatchSpec>,
     /// The cover letter's template.
     pub cover: String,
+    /// The template of what stands below the cover letter's `---`: what changed since earlier versions.
+    pub cover_notes: String,
     /// C templates by name (the file name without `.tera`).
     pub templates: BTreeMap<String, String>,
     /// The recorded performance, where there is one: what errors call the file, and its text.
@@ -260,7 +262,9 @@ pub struct PatchSpec {
     pub name: String,
     /// The template of its commit message.
     pub message: String,
-    /// Names that the message uses, and what they stand for.
+    /// The template of what stands below its `---`: no part of the commit.
+    pub notes: String,
+    /// Names that the message and the notes use, and what they stand for.
     pub inputs: BTreeMap<String, Fact>,
     /// What it does.
     pub edits: Vec<EditSpec>,

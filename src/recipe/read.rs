@@ -182,6 +182,7 @@ impl Reader {
             .map(|name| self.patch(name.get_ref(), &at(name.span()), &mut sources))
             .collect::<Result<Vec<_>>>()?;
         let cover = self.read("cover.txt")?.1;
+        let cover_notes = self.notes("notes.txt")?;
         let templates = self.files.templates()?;
         let performance = self.files.read_optional(record::FILE)?;
         let proven = self.files.read_optional(crate::rests::record::FILE)?;
@@ -226,6 +227,7 @@ impl Reader {
             functions,
             patches,
             cover,
+            cover_notes,
             templates,
             performance,
             rests_on: file.rests_on,
@@ -242,6 +244,16 @@ impl Reader {
         let (label, text) = self.files.read(path)?;
         self.learn(path, &text);
         Ok((label, text))
+    }
+
+    /// A file of the series that need not be there; it counts for the digest.
+    fn notes(&self, path: &str) -> Result<String> {
+        let found = self.files.read_optional(path)?;
+        let Some((_, text)) = found else {
+            return Ok(String::new());
+        };
+        self.learn(path, &text);
+        Ok(text)
     }
 
     fn learn(&self, path: &str, text: &str) {
@@ -281,6 +293,7 @@ impl Reader {
         Ok(PatchSpec {
             name: name.to_owned(),
             message: self.read(&format!("{dir}/message.txt"))?.1,
+            notes: self.notes(&format!("{dir}/notes.txt"))?,
             inputs: file.inputs,
             edits,
             place: Place {

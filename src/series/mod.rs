@@ -70,6 +70,8 @@ pub struct Series {
     pub patches: Vec<Patch>,
     /// The cover letter's text, without what is said of a base that is unproven.
     pub cover: String,
+    /// What stands below the cover letter's `---`.
+    pub cover_notes: String,
     /// Whether all that the series rests on says what it said where it was proven; `None` where the recipe does not say what that is.
     pub standing: Option<rests::Standing>,
     /// What to warn of where the recorded performance was left out.
@@ -102,6 +104,8 @@ pub struct Patch {
     pub name: String,
     /// Its commit.
     pub commit: Commit,
+    /// What stands below its `---`.
+    pub notes: String,
     /// The files it touches, by path.
     pub files: Vec<BString>,
 }
@@ -213,6 +217,13 @@ pub fn regenerate_rest(
         line: 1,
     };
     let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
+    let cover_notes = match recipe.cover_notes.as_str() {
+        "" => String::new(),
+        notes => {
+            let text = writer.text("notes.txt", notes, &recipe.series.inputs, &place)?;
+            text.trim_end().to_owned()
+        }
+    };
     if !there.is_empty() {
         cover = format!("{}\n\n{}", cover.trim_end(), merged.note());
     }
@@ -236,6 +247,7 @@ pub fn regenerate_rest(
         merged: merged.patches,
         patches,
         cover,
+        cover_notes,
         standing,
         unfit_performance,
     })))

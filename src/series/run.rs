@@ -99,6 +99,7 @@ impl<'a> Run<'a> {
         let tree_id = self.repo.write_tree(tree_id, &files)?;
         let author = self.writer.options.author.clone();
         let message: BString = self.writer.message(spec)?.into();
+        let notes = self.writer.notes(spec)?;
         let id = self
             .repo
             .write_commit(tree_id, Some(parent_id), &author, message.as_bstr())?;
@@ -112,6 +113,7 @@ impl<'a> Run<'a> {
                 author,
                 message,
             },
+            notes,
             files: touched.into_iter().map(BString::from).collect(),
         })
     }

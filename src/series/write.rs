@@ -17,6 +17,7 @@ use crate::pattern::Pattern;
 use crate::recipe::{EditSpec, Fact, PatchSpec, Place, Recipe, Text, all_parts};
 use crate::repo::{Base, Signature};
 use crate::template::{Inputs, Templates};
+use crate::trailers::signed_off;
 
 /// What texts are rendered from.
 pub(super) struct Writer<'a> {
@@ -47,16 +48,20 @@ impl Writer<'_> {
         let mut message = format!("{}\n", message.trim_end());
         if self.options.sign_off {
             let Signature { name, email, .. } = &self.options.author;
-            let line = format!("Signed-off-by: {name} <{email}>\n");
-            let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
-            let trailers = last.lines().all(|line| {
-                line.split_once(": ")
-                    .is_some_and(|(key, _)| key.contains('-') || key == "Fixes" || key == "Cc")
-            });
-            message.push_str(if trailers { "" } else { "\n" });
-            message.push_str(&line);
+            let line = format!("Signed-off-by: {name} <{email}>");
+            message = signed_off(&message, &line);
         }
         Ok(message)
+    }
+
+    /// What stands below the `---` of a patch; empty where there is nothing.
+    pub(super) fn notes(&mut self, spec: &PatchSpec) -> Result<String> {
+        if spec.notes.is_empty() {
+            return Ok(String::new());
+        }
+        let label = format!("{}/notes.txt", spec.name);
+        let notes = self.text(&label, &spec.notes, &spec.inputs, &spec.place)?;
+        Ok(notes.trim_end().to_owned())
     }
 
     /// Renders a text that is no part of an edit.

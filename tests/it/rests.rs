@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use reroll::recipe;
-use reroll::repo::{Repo, Signature};
+use reroll::recipe::{self, Recipe};
+use reroll::repo::{Base, Repo, Signature};
 use reroll::rests::record::ProvenBase;
-use reroll::rests::{self, Proven};
+use reroll::rests::{self, Proven, Standing};
 use reroll::series::{Options, Regenerated, regenerate};
 
 use crate::support::Tiny;
@@ -23,14 +23,40 @@ fn resting(table: &str) -> Tiny {
     tiny
 }
 
-/// The same, with what it rests on now recorded as proven, as `check --record` does it where the gates pass.
+/// The same, with what it rests on now recorded as proven.
 fn proven(table: &str) -> Tiny {
     let tiny = resting(table);
-    let recipe =
-        recipe::load("tiny", &tiny.sandbox.path(".")).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut repo = Repo::open(&tiny.store.path).expect("a repository");
-    repo.keep_in_memory().expect("memory");
-    let base = repo.base(&tiny.rev).expect("a base");
+    record_all(
+        "tiny",
+        &tiny.sandbox.path("."),
+        &[(&tiny.store.path, &tiny.rev)],
+    );
+    tiny
+}
+
+/// Records what a series in the directory `project` rests on on these bases (a repository and a revision each) as proven, as
+/// `check --record` does it where the gates pass.
+pub(crate) fn record_all(series: &str, project: &Path, bases: &[(&Path, &str)]) {
+    let recipe = recipe::load(series, project).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut known = Proven::nothing(&recipe.code_digest());
+    for (git_dir, rev) in bases {
+        let mut repo = Repo::open(git_dir).expect("a repository");
+        repo.keep_in_memory().expect("memory");
+        let base = repo.base(rev).expect("a base");
+        let standing = standing(&repo, &base, &recipe);
+        let proven = ProvenBase {
+            release: "3.1.4".to_owned(),
+            tree: base.tree_id.to_string(),
+            configurations: vec!["gcc".to_owned()],
+        };
+        known.add(proven, &standing.items);
+    }
+    let directory = recipe.directory.clone().expect("a series on disk");
+    rests::write(&directory, &known).expect("written");
+}
+
+/// How a base stands for a series that fits it.
+fn standing(repo: &Repo, base: &Base, recipe: &Recipe) -> Standing {
     let author = Signature {
         name: "A U Thor".into(),
         email: "author@example.org".into(),
@@ -42,28 +68,13 @@ fn proven(table: &str) -> Tiny {
         sign_off: true,
         version: 1,
     };
-    let Ok(Regenerated::Series(series)) = regenerate(&repo, &base, &recipe, &options) else {
-        panic!("the small series fits its tree");
-    };
-    let standing = series.standing.expect("the recipe says what it rests on");
-    let mut known = Proven::nothing(&recipe.code_digest());
-    let tree = base.tree_id.to_string();
-    known.add(
-        ProvenBase {
-            release: "3.1.4".to_owned(),
-            tree,
-            configurations: vec!["gcc".to_owned()],
-        },
-        &standing.items,
-    );
-    rests::write(
-        &tiny
-            .sandbox
-            .path(Path::new(SERIES).parent().expect("a directory")),
-        &known,
-    )
-    .expect("written");
-    tiny
+    match regenerate(repo, base, recipe, &options) {
+        Ok(Regenerated::Series(series)) => {
+            series.standing.expect("the recipe says what it rests on")
+        }
+        Ok(_) => panic!("the base has the series"),
+        Err(error) => panic!("{error:#}"),
+    }
 }
 
 #[test]

@@ -12,7 +12,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use bstr::{BStr, BString, ByteSlice};
+use reroll::recipe;
 use reroll::repo::{MODE_FILE, ObjectId, Repo, Signature};
+use reroll::series::{Options, Regenerated, regenerate};
 use tempfile::TempDir;
 
 /// The author of every patch.
@@ -488,10 +490,37 @@ impl Kernel {
 /// Every real kernel that can be had. One that cannot is a failure in CI, and said elsewhere.
 pub(crate) fn kernels() -> &'static [Kernel] {
     static FOUND: OnceLock<Vec<Kernel>> = OnceLock::new();
-    FOUND.get_or_init(|| match std::env::var_os(DEVELOPMENT) {
-        Some(dir) => development(Path::new(&dir)),
-        None => imported(),
+    FOUND.get_or_init(|| {
+        let found = match std::env::var_os(DEVELOPMENT) {
+            Some(dir) => development(Path::new(&dir)),
+            None => imported(),
+        };
+        found.into_iter().filter(is_proven).collect()
     })
+}
+
+/// Whether the shipped series was proven with all that it rests on there. A point release of tomorrow may have something that was not:
+/// that is no fault of what is tested here, and is said.
+fn is_proven(kernel: &Kernel) -> bool {
+    let recipe = recipe::load("zone-device", Path::new(env!("CARGO_MANIFEST_DIR")));
+    let recipe = recipe.unwrap_or_else(|error| panic!("{error:#}"));
+    let mut repo = Repo::open(&kernel.git_dir).expect("a repository");
+    repo.keep_in_memory().expect("memory");
+    let base = repo.base(&kernel.commit_id.to_string()).expect("a base");
+    let options = Options {
+        author: someone(),
+        sign_off: true,
+        version: 1,
+    };
+    let Ok(Regenerated::Series(series)) = regenerate(&repo, &base, &recipe, &options) else {
+        return true;
+    };
+    // A record that is none of this recipe's is a mistake, and the tests are to see it.
+    let unproven = series.unproven().filter(|it| it.reason.is_none());
+    if let Some(standing) = unproven {
+        say_left_out(&format!("the base {}", kernel.name), &standing.sentence());
+    }
+    unproven.is_none()
 }
 
 /// The newest released kernel that can be had, for what need not be seen on all of them.

@@ -1,12 +1,13 @@
 //! A commit message or cover letter as the rules read it: subject, text and tags.
 //!
-//! Hides which lines are tags.
+//! Hides that tags are git's trailers.
 
 use std::borrow::Cow;
 
 use bstr::ByteSlice;
 
 use super::super::{Cover, Patch, identity};
+use crate::trailers;
 use crate::ui::shown_text;
 
 /// A message, taken apart.
@@ -46,12 +47,8 @@ impl<'a> Letter<'a> {
     }
 
     fn new(patch: Option<&'a str>, author: Option<String>, text: Cow<'a, str>) -> Self {
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let start = lines.iter().rposition(|line| line.is_empty());
-        let tags_from = start
-            .map(|blank| blank + 1)
-            .filter(|&start| lines[start..].iter().any(|line| tag(line).is_some()))
-            .unwrap_or(lines.len());
+        let block = trailers::block(text.as_bytes());
+        let tags_from = text[..block.start].lines().count();
         Self {
             patch,
             author,
@@ -86,13 +83,15 @@ impl<'a> Letter<'a> {
         lines.map(|(at, line)| (at + 1, line))
     }
 
-    /// The tags, in order.
+    /// The tags, in order: git's trailers.
     pub(super) fn tags(&self) -> impl Iterator<Item = Tag<'_>> {
-        let lines = self.text.lines().enumerate().skip(self.tags_from);
-        lines.filter_map(|(at, line)| {
-            let (name, value) = tag(line)?;
-            let line = at + 1;
-            Some(Tag { line, name, value })
+        let all = trailers::trailers(self.text.as_bytes()).into_iter();
+        all.filter_map(|trailer| {
+            Some(Tag {
+                line: trailer.line,
+                name: trailer.key.to_str().ok()?,
+                value: trailer.value.to_str().ok()?,
+            })
         })
     }
 }
@@ -101,24 +100,4 @@ impl Tag<'_> {
     pub(super) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
-}
-
-/// A line that is a tag: `Word-word: value`, of a kind that kernel messages have.
-fn tag(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once(": ")?;
-    let lower = name.to_ascii_lowercase();
-    let known = [
-        "fixes",
-        "closes",
-        "link",
-        "cc",
-        "bugzilla",
-        "change-id",
-        "based-on",
-    ];
-    let is_word = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_tag = known.contains(&lower.as_str()) || lower.ends_with("-by");
-    (is_word && is_tag).then_some((name, value.trim()))
 }

@@ -13,7 +13,7 @@ use crate::mail::Options;
 static FIXES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"^[0-9a-f]{12,40} \("[^"].*"\)$"#).ok());
 static PERSON: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(.* <[^<>@ ]+@[^<>@ ]+>|[^<>@ ]+@[^<>@ ]+)( #.*)?$").ok());
+    LazyLock::new(|| Regex::new(r"^((.* )?<[^<>@ ]+@[^<>@ ]+>|[^<>@ ]+@[^<>@ ]+)( #.*)?$").ok());
 
 const SIGN_OFF: &str = "Signed-off-by";
 
@@ -97,7 +97,10 @@ pub(super) fn link_form(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
 }
 
 pub(super) fn address(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
-    let names_person = |tag: &Tag<'_>| tag.name.to_lowercase().ends_with("-by") || tag.is("Cc");
+    // A tool has no address (the kernel's process/coding-assistants.rst).
+    let names_person = |tag: &Tag<'_>| {
+        tag.is("Cc") || tag.name.to_lowercase().ends_with("-by") && !tag.is("Assisted-by")
+    };
     let is_wrong = |tag: &Tag<'_>| names_person(tag) && !matches(PERSON.as_ref(), tag.value);
     hits(letter, is_wrong, "the tag names no mail address")
 }
@@ -116,25 +119,16 @@ pub(super) fn order(letter: &Letter<'_>, _options: &Options) -> Vec<Hit> {
         .collect()
 }
 
-/// Where a tag belongs; `None` for tags with no place of their own. A sign-off right after its
-/// Co-developed-by and a link right after its report belong to them.
+/// Where a tag belongs; `None` for tags with no place of their own. What was collected stands above one's own sign-off where b4 adds it,
+/// and below where the tip tree wants it, and links stand first or last: all of that is seen on the lists.
 fn rank(tags: &[Tag<'_>], at: usize) -> Option<usize> {
-    let before = at.checked_sub(1).map(|before| tags[before]);
-    let follows = |name: &str| before.is_some_and(|before| before.is(name));
     let name = tags[at].name.to_lowercase();
     Some(match name.as_str() {
         "fixes" => 0,
         "reported-by" | "closes" => 1,
-        "link" if follows("Reported-by") => 1,
         "suggested-by" => 2,
         "co-developed-by" => 3,
-        "signed-off-by" if follows("Co-developed-by") => 3,
-        "signed-off-by" => 4,
-        "tested-by" => 5,
-        "reviewed-by" => 6,
-        "acked-by" => 7,
-        "cc" => 8,
-        "link" => 9,
+        "tested-by" | "reviewed-by" | "acked-by" => 4,
         _ => return None,
     })
 }
