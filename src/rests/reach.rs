@@ -66,6 +66,16 @@ struct Mentions {
     members: BTreeSet<String>,
 }
 
+impl Mentions {
+    /// Without the names of the members themselves: a function may have the same.
+    fn without(mut self, members: &[Member]) -> Self {
+        for member in members {
+            self.names.remove(&member.name);
+        }
+        self
+    }
+}
+
 struct Reach<'a, 'r> {
     index: &'a Index<'r>,
     spec: &'a RestsSpec,
@@ -210,11 +220,12 @@ impl Reach<'_, '_> {
         for found in &definitions {
             let text = &found.file.text;
             let tokens = tokens_in(text, found.definition.range.clone());
+            let members = members(text, &tokens);
             if whole {
-                let found = values(text, &tokens);
+                let found = values(text, &tokens).without(&members);
                 self.mention(found, &format!("struct {tag}"), None, 2);
             }
-            for member in members(text, &tokens) {
+            for member in members {
                 if whole || self.members.contains(&member.name) {
                     used.push((member, text));
                 }
@@ -239,7 +250,8 @@ impl Reach<'_, '_> {
         };
         if !whole {
             for (member, text) in &used {
-                let found = values(text, &member.tokens);
+                let own = std::slice::from_ref(member);
+                let found = values(text, &member.tokens).without(own);
                 self.mention(found, &format!("struct {tag}"), None, self.spec.depth);
             }
         }

@@ -296,7 +296,7 @@ fn a_harmless_change_of_what_a_series_rests_on_is_proven_and_a_harmful_one_refus
     });
     let said = real.bot();
     assert!(
-        said.contains("zone-device on v4: clean (was conflict)"),
+        said.contains("zone-device on v4: clean (was conflict, equality fails)"),
         "{said}"
     );
     assert!(!said.contains("proven"), "{said}");
