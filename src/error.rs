@@ -100,10 +100,35 @@ pub fn refusal(error: &anyhow::Error) -> Option<&Refusal> {
     attached.or_else(|| error.chain().find_map(|cause| cause.downcast_ref()))
 }
 
-/// What the process exits with for `error`; an error without a [`Refusal`] is a bug.
+/// What the process exits with for `error`. Without a [`Refusal`] it is the surroundings where the disk or a repository failed, and else
+/// a bug.
 #[must_use]
 pub fn exit_of(error: &anyhow::Error) -> Exit {
-    refusal(error).map_or(Exit::Bug, |refusal| refusal.exit)
+    match refusal(error) {
+        Some(refusal) => refusal.exit,
+        None if is_of_surroundings(error) => Exit::Tool,
+        None => Exit::Bug,
+    }
+}
+
+/// What to do next about `error`.
+#[must_use]
+pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
+    match refusal(error) {
+        Some(refusal) => refusal.hint.as_deref(),
+        None if is_of_surroundings(error) => Some(
+            "check the disk, the permissions and the free space; of a repository, `git fsck` says what is damaged",
+        ),
+        None => {
+            Some("this is a bug in reroll: please report it with what was run and what it printed")
+        }
+    }
+}
+
+fn is_of_surroundings(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.is::<std::io::Error>() || cause.is::<git2::Error>())
 }
 
 #[cfg(test)]
@@ -129,5 +154,18 @@ mod tests {
             assert_eq!(exit_of(&error), Exit::Tool, "{error:#}");
         }
         assert_eq!(exit_of(&anyhow!("x")), Exit::Bug);
+    }
+
+    #[test]
+    fn what_the_disk_or_a_repository_does_is_no_bug() {
+        let disk = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let objects = git2::Error::from_str("a damaged object");
+        for error in [anyhow::Error::new(disk), anyhow::Error::new(objects)] {
+            let error = error.context("more");
+            assert_eq!(exit_of(&error), Exit::Tool);
+            assert!(hint_of(&error).is_some_and(|hint| hint.contains("git fsck")));
+        }
+        let bug = anyhow!("x");
+        assert!(hint_of(&bug).is_some_and(|hint| hint.contains("a bug")));
     }
 }

@@ -1,14 +1,18 @@
 //! The `reroll` command: reads the command line, runs it, prints the error, sets the exit code.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use reroll::cli::Cli;
-use reroll::error::exit_of;
+use reroll::error::{Exit, exit_of};
 use reroll::exec::catch_signals;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return ExitCode::from(told_by_clap(&told) as u8),
+    };
     let ui = cli.ui();
     match catch_signals().and_then(|()| cli.run(ui)) {
         Ok(exit) => ExitCode::from(exit as u8),
@@ -16,5 +20,15 @@ fn main() -> ExitCode {
             ui.error(&error);
             ExitCode::from(exit_of(&error) as u8)
         }
+    }
+}
+
+/// Prints the help, the version, or what is wrong with the command line.
+fn told_by_clap(told: &clap::Error) -> Exit {
+    let printed = told.print().and_then(|()| std::io::stdout().flush());
+    match reroll::ui::printed(printed) {
+        Err(error) => exit_of(&error),
+        Ok(()) if told.exit_code() == 0 => Exit::Done,
+        Ok(()) => Exit::Usage,
     }
 }

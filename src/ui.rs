@@ -9,10 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Result;
 use bstr::ByteSlice;
 use indicatif::{DecimalBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::error::{Refusal, refusal};
+use crate::error::{Refusal, hint_of, refusal};
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -62,13 +63,15 @@ impl Ui {
     }
 
     /// Data: bytes to standard output as they are. A closed pipe is not an error.
-    pub fn data(self, bytes: &[u8]) -> io::Result<()> {
-        quiet_pipe(io::stdout().lock().write_all(bytes))
+    pub fn data(self, bytes: &[u8]) -> Result<()> {
+        let mut out = io::stdout().lock();
+        printed(out.write_all(bytes).and_then(|()| out.flush()))
     }
 
     /// Text for a person on standard output; its styles are dropped where colour is off.
-    pub fn text(self, text: &str) -> io::Result<()> {
-        quiet_pipe(anstream::stdout().lock().write_all(text.as_bytes()))
+    pub fn text(self, text: &str) -> Result<()> {
+        let mut out = anstream::stdout().lock();
+        printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
     /// A line of talk: what is being done or was done.
@@ -103,7 +106,7 @@ impl Ui {
         for line in refusal.map_or(&[][..], |Refusal { details, .. }| details) {
             talk("", Style::new(), line);
         }
-        if let Some(hint) = refusal.and_then(|refusal| refusal.hint.as_deref()) {
+        if let Some(hint) = hint_of(error) {
             self.hint(hint);
         }
     }
@@ -295,10 +298,15 @@ fn terminal() -> MutexGuard<'static, Terminal> {
     TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn quiet_pipe(result: io::Result<()>) -> io::Result<()> {
+/// What became of printing: a reader that has gone has seen enough, and anything else is an error (exit 4).
+pub fn printed(result: io::Result<()>) -> Result<()> {
     match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(anyhow::Error::new(error)
+            .context(
+                Refusal::tool("cannot write to standard output")
+                    .hint("make room on the disk that it goes to"),
+            )),
+        _ => Ok(()),
     }
 }
 

@@ -16,7 +16,6 @@ mod tell;
 mod watch;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -56,6 +55,8 @@ struct Run {
     troubles: Vec<anyhow::Error>,
     /// Branches that somebody else has moved.
     edited: BTreeSet<String>,
+    /// What a push did not move, as git tells of each.
+    stale: Vec<String>,
 }
 
 impl Bot {
@@ -106,9 +107,14 @@ impl Bot {
         let mut run = Run::default();
         for _ in 0..MOST_ROUNDS {
             run = Run::default();
-            if !self.round(&mut run, recreate, elsewhere, ui)? {
+            self.round(&mut run, recreate, elsewhere, ui)?;
+            if run.stale.is_empty() {
                 break;
             }
+        }
+        if !run.stale.is_empty() {
+            run.troubles
+                .push(not_pushed(std::mem::take(&mut run.stale)));
         }
         for name in &run.edited {
             ui.warning(&format!(
@@ -131,14 +137,14 @@ impl Bot {
         Ok(exit)
     }
 
-    /// One time through all cells. `true`: another bot has pushed meanwhile, and it is to be done again.
+    /// One time through all cells. Where another bot has pushed meanwhile it is to be done again: `stale` of the run.
     fn round(
         &self,
         run: &mut Run,
         recreate: &[String],
         elsewhere: Option<&Elsewhere>,
         ui: Ui,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let state = self.state();
         let remote = self
             .config
@@ -174,12 +180,13 @@ impl Bot {
             }
         }
         let Some(published) = published else {
-            return Ok(false);
+            return Ok(());
         };
         let pushed = run.attempt(self.config.retry, ui, || published.push(&state, recreate))?;
         let pushed = pushed.unwrap_or_default();
         run.edited.extend(pushed.edited);
-        Ok(pushed.stale > 0)
+        run.stale = pushed.stale;
+        Ok(())
     }
 
     fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Result<Judge<'a>> {
@@ -325,7 +332,8 @@ impl Run {
                 Err(error) => error,
             };
             check_interrupted()?;
-            if !is_surroundings(&error) {
+            // A tool, the network, the disk: it says nothing about a base or a recipe.
+            if exit_of(&error) != Exit::Tool {
                 return Err(error);
             }
             if left == 0 {
@@ -343,13 +351,12 @@ impl Run {
     }
 }
 
-/// Whether this says nothing about a base or a recipe: a tool, the network, the disk.
-fn is_surroundings(error: &anyhow::Error) -> bool {
-    match exit_of(error) {
-        Exit::Tool => true,
-        Exit::Bug => error.chain().any(<dyn std::error::Error>::is::<io::Error>),
-        _ => false,
-    }
+/// What is said of refs that a remote does not take, however often it is asked where they are.
+fn not_pushed(lines: Vec<String>) -> anyhow::Error {
+    Refusal::tool("the push remote does not take what nobody else moves there")
+        .details(lines)
+        .hint("look at the refs there: a lock that was left behind, a rule of the server's, or a name that is in the way of another")
+        .into()
 }
 
 /// Sleeps, unless the user stops it.

@@ -23,8 +23,8 @@ pub(super) struct Published {
 /// How a push ended.
 #[derive(Debug, Default)]
 pub(super) struct Pushed {
-    /// Refs that somebody else moved meanwhile: to be looked at again.
-    pub(super) stale: usize,
+    /// Refs that were not where they had been, or could not be locked, as git tells of each: to be looked at again.
+    pub(super) stale: Vec<String>,
     /// Branches of the remote that somebody else has moved.
     pub(super) edited: Vec<String>,
 }
@@ -110,13 +110,13 @@ impl Published {
         });
         let updates: Vec<_> = updates.filter(|it| it.old != Some(it.new)).collect();
         for batch in updates.chunks(BATCH) {
-            pushed.stale += self.push_batch(state.repo, batch)?;
+            pushed.stale.extend(self.push_batch(state.repo, batch)?);
         }
         Ok(pushed)
     }
 
-    /// How many of them somebody else has moved.
-    fn push_batch(&self, repo: &Repo, batch: &[Update]) -> Result<usize> {
+    /// Those that somebody else has moved, or holds.
+    fn push_batch(&self, repo: &Repo, batch: &[Update]) -> Result<Vec<String>> {
         let mut task = Task::git_remote(repo.path())?.args([
             "push",
             "--porcelain",
@@ -135,7 +135,7 @@ impl Published {
         }
         let output = task.timeout(TRANSFER).run()?;
         if output.exit.success() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let lines = output
             .stdout
@@ -149,7 +149,7 @@ impl Published {
                 || line.contains_str("(failed to lock")
         });
         if refused.is_empty() && !stale.is_empty() {
-            return Ok(stale.len());
+            return Ok(stale.into_iter().map(shown_text).collect());
         }
         let mut details: Vec<_> = refused.iter().map(|line| shown_text(line)).collect();
         details.extend(output.stderr.lines().map(shown_text));

@@ -2,7 +2,7 @@
 //!
 //! Hides which differences are none: lines that moved, a neighbour's record that said the same.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::record::{Record, StandingRecord, Verdict};
 use crate::gate::Status;
@@ -106,5 +106,4 @@ pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<(
         .map(|line| shown_text(line.as_bytes()))
         .collect();
     ui.text(&(lines.join("\n") + "\n"))
-        .context("cannot write to standard output")
 }

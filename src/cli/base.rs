@@ -156,5 +156,5 @@ fn list(cache: &Cache, json: bool, ui: Ui) -> Result<()> {
             shown_text(from.as_bytes())
         ));
     }
-    Ok(ui.text(&text)?)
+    ui.text(&text)
 }

@@ -121,7 +121,7 @@ pub(super) fn functions_text(functions: &[Whereabouts]) -> String {
 /// Prints an object as `--json` has it.
 pub(super) fn print_json(report: &impl Serialize, ui: Ui) -> Result<()> {
     let json = serde_json::to_string_pretty(report)?;
-    Ok(ui.data(format!("{json}\n").as_bytes())?)
+    ui.data(format!("{json}\n").as_bytes())
 }
 
 impl SeriesArgs {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::run::CachePolicy;
 use super::{Event, Name, Options, Report, Subject, check};
@@ -84,6 +84,6 @@ pub fn run(subject: &Subject, args: &GateArgs, lab: &Lab, ui: Ui) -> Result<Repo
     } else {
         ui.text(&report.table())
     };
-    printed.context("cannot write to standard output")?;
+    printed?;
     Ok(report)
 }

@@ -66,7 +66,8 @@ fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {
 
 /// `Name <address> (role:SUBSYSTEM)` as a header line that `git send-email` and b4 read.
 fn recipient(line: &str) -> Option<String> {
-    let (address, role) = line.rsplit_once(" (").or_else(|| line.split_once(" ("))?;
+    let (address, role) = line.split_at(role_at(line.trim_end())?);
+    let role = role.trim_start_matches(" (");
     let is_maintainer = ["maintainer", "supporter"]
         .iter()
         .any(|name| role.starts_with(name));
@@ -75,6 +76,24 @@ fn recipient(line: &str) -> Option<String> {
         if is_maintainer { "To" } else { "Cc" },
         address.trim()
     ))
+}
+
+/// Where the role in brackets starts that ends the line. A section's title may have brackets, and end in one: `(open list:DAX (DIRECT))`.
+fn role_at(line: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, char) in line.char_indices().rev() {
+        match char {
+            ')' => depth += 1,
+            '(' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return at
+                .checked_sub(1)
+                .filter(|&blank| line.as_bytes()[blank] == b' ');
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -87,6 +106,11 @@ mod tests {
             "A U Thor <author@example.org> (maintainer:MEMORY MANAGEMENT)",
             "R V Iewer <r@example.org> (reviewer:MEMORY MANAGEMENT)",
             "list@example.org (open list:MEMORY MANAGEMENT)",
+            "D A X <d@example.org> (maintainer:DEVICE DIRECT ACCESS (DAX))",
+            "Paren Theses (of old) <p@example.org> (supporter:KERNEL (KVM) (x86/KVM))",
+            "kvm@example.org (open list:KERNEL VIRTUAL MACHINE (KVM))",
+            "no role",
+            "(no address)",
         ];
         let got: Vec<_> = lines.iter().filter_map(|line| recipient(line)).collect();
         assert_eq!(
@@ -94,7 +118,10 @@ mod tests {
             [
                 "To: A U Thor <author@example.org>",
                 "Cc: R V Iewer <r@example.org>",
-                "Cc: list@example.org"
+                "Cc: list@example.org",
+                "To: D A X <d@example.org>",
+                "To: Paren Theses (of old) <p@example.org>",
+                "Cc: kvm@example.org",
             ]
         );
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use bstr::{BString, ByteSlice};
+use mailparse::{MailAddr, MailHeaderMap};
 
 use super::scratch::Scratch;
 use super::settings::Settings;
@@ -244,15 +245,9 @@ fn letters(
             .find_map(|line| line.strip_prefix(prefix.as_bytes()));
         line.map(|value| value.to_str_lossy().into_owned())
     };
-    let mailboxes = |name| {
-        let text = value(name).unwrap_or_default();
-        text.split(',')
-            .filter_map(|one| Mailbox::parse(one.trim()).ok())
-            .collect()
-    };
     let options = mail::Options {
-        to: mailboxes("To"),
-        cc: mailboxes("Cc"),
+        to: recipients(first, "To"),
+        cc: recipients(first, "Cc"),
         base_commit: value("base-commit").and_then(|id| id.parse().ok()),
         change_id: value("change-id").and_then(|id| mail::ChangeId::parse(&id).ok()),
         ..mail::Options::default()
@@ -266,20 +261,39 @@ fn letters(
     })
 }
 
+/// Whom all header lines of this name address: folded, quoted and encoded as mail allows. What is no address is nobody's.
+fn recipients(mail: &[u8], name: &str) -> Vec<Mailbox> {
+    let Ok((headers, _)) = mailparse::parse_headers(mail) else {
+        return Vec::new();
+    };
+    let lines = headers.get_all_headers(name).into_iter();
+    let all = lines.filter_map(|header| mailparse::addrparse_header(header).ok());
+    let singles = all.flat_map(|list| {
+        let list = list.into_inner().into_iter();
+        list.flat_map(|one| match one {
+            MailAddr::Single(single) => vec![single],
+            MailAddr::Group(group) => group.addrs,
+        })
+    });
+    let mailbox = |one: mailparse::SingleInfo| Mailbox {
+        name: one.display_name.unwrap_or_default(),
+        email: one.addr,
+    };
+    singles.map(mailbox).collect()
+}
+
 /// A cover letter's own words: its subject without the bracket, and its text up to the list of patches.
 fn read_cover(mail: &Mail, files: Vec<FileDiff>) -> mail::Cover {
     let (head, body) = mail
         .bytes
         .split_once_str("\n\n")
         .unwrap_or((&mail.bytes, b""));
-    let head = head.to_str_lossy().replace("\n ", " ");
-    let subject = head
-        .lines()
-        .find_map(|line| line.strip_prefix("Subject: "))
-        .unwrap_or_default();
+    let headers = mailparse::parse_headers(head).map(|(headers, _)| headers);
+    let subject = headers.ok().and_then(|it| it.get_first_value("Subject"));
+    let subject = subject.unwrap_or_default();
     let subject = subject
         .split_once("] ")
-        .map_or(subject, |(_, subject)| subject);
+        .map_or(&*subject, |(_, subject)| subject);
     let is_list = |line: &&[u8]| line.ends_with(b"):") && line.contains(&b'(');
     let blurb: Vec<_> = body
         .lines()
@@ -340,4 +354,29 @@ fn read_mails(dir: &Path) -> Result<Vec<Mail>> {
         return Err(Refusal::usage(format!("there is no `*.patch` in `{}`", dir.display())).into());
     }
     Ok(mails)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipients_are_read_as_mail_has_them() {
+        let mail = b"From: a@example.org\nTo: \"Doe, Jane\" <jane@example.org>,\n\tlist@example.org\nCc: =?UTF-8?q?J=C3=B6rg_=C3=96?= <j@example.org>\nCC: B <b@example.org>\nSubject: [PATCH] a\n\nTo: nobody@example.org\n";
+        let shown = |name| -> Vec<String> {
+            let found = recipients(mail, name).into_iter();
+            found
+                .map(|it| format!("{}|{}", it.name, it.email))
+                .collect()
+        };
+        assert_eq!(
+            shown("To"),
+            ["Doe, Jane|jane@example.org", "|list@example.org"]
+        );
+        assert_eq!(
+            shown("Cc"),
+            ["J\u{f6}rg \u{d6}|j@example.org", "B|b@example.org"]
+        );
+        assert!(shown("Bcc").is_empty());
+    }
 }

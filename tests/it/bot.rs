@@ -782,6 +782,38 @@ fn two_bots_at_once_neither_lose_nor_double_a_result() {
 }
 
 #[test]
+fn a_push_that_the_remote_never_takes_is_told_and_not_forgotten() {
+    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
+    play.git(".", &["init", "-q", "--bare", "-b", "main", "shared.git"]);
+    play.release(1, "one");
+    let never = || {
+        // Again and again: it is told each time.
+        for _ in 0..2 {
+            let (_, stderr) = play.reroll(&["bot", "run"], 4);
+            for words in [
+                "refs/heads/reroll/tiny/v1.1",
+                "hint: look at the refs there",
+            ] {
+                assert!(stderr.contains(words), "{words}: {stderr}");
+            }
+        }
+    };
+    // A lock that a killed push has left.
+    let lock = "shared.git/refs/heads/reroll/tiny/v1.1.lock";
+    play.write(lock, "");
+    never();
+    fs::remove_dir_all(play.path("shared.git/refs/heads/reroll")).expect("removed");
+    // A branch whose name is in the way.
+    let branch = ["push", "-q", "../shared.git", "HEAD:refs/heads/reroll"];
+    play.git("remote", &branch);
+    never();
+    play.git("shared.git", &["update-ref", "-d", "refs/heads/reroll"]);
+    play.reroll(&["bot", "run"], 0);
+    let refs = play.refs("shared.git");
+    assert!(refs.contains(" refs/heads/reroll/tiny/v1.1"), "{refs}");
+}
+
+#[test]
 fn a_fresh_machine_has_the_state_from_the_push_remote() {
     let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
     play.git(".", &["init", "-q", "--bare", "shared.git"]);

@@ -165,6 +165,41 @@ fn there_is_a_man_page_for_each_subcommand() {
 }
 
 #[test]
+fn a_full_disk_behind_standard_output_is_told_and_no_bug() {
+    let tiny = Tiny::new();
+    let full = || {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has it")
+    };
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["regen", "--help"],
+        &["completions", "bash"],
+    ] {
+        let ran = tiny.sandbox.reroll(args).run_into(full());
+        assert_eq!(ran.code, Some(4), "{args:?}: {}", ran.stderr);
+    }
+    for args in [
+        &["facts"][..],
+        &["facts", "--json"],
+        &["explain"],
+        &["regen", "--author", AUTHOR, "--mbox", "-"],
+        &["regen", "--author", AUTHOR, "-n", "--json"],
+    ] {
+        let ran = tiny.reroll(args).run_into(full());
+        assert_eq!(ran.code, Some(4), "{args:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("cannot write to standard output"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
 fn a_closed_pipe_ends_a_command_quietly() {
     let tiny = Tiny::new();
     for args in [

@@ -225,6 +225,17 @@ impl Program {
             .unwrap_or_else(|error| panic!("{}: {error}", self.what))
     }
 
+    /// Runs it with its standard output in a file.
+    pub(crate) fn run_into(mut self, file: fs::File) -> Ran {
+        let what = self.what.clone();
+        self.command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(Stdio::piped());
+        let child = self.command.spawn().expect("it starts");
+        Ran::of(what, child.wait_with_output().expect("it ends"))
+    }
+
     pub(crate) fn run(self) -> Ran {
         let what = self.what.clone();
         let output = self.start().wait_with_output().expect("it ends");
