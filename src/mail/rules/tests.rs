@@ -203,9 +203,9 @@ const IN_MESSAGE: [(&str, Option<usize>, &str, &str); 25] = [
     ),
     (
         "tag-order",
-        Some(14),
-        "Reviewed-by: D Reader <d@example.org>\nCc: stable@example.org\n",
-        "Cc: stable@example.org\nReviewed-by: D Reader <d@example.org>\n",
+        Some(9),
+        "Fixes: 0123456789ab (\"mm: forget a thing\")\nReported-by: B Reporter <b@example.org>\nCloses: https://lore.example.org/r/1\n",
+        "Reported-by: B Reporter <b@example.org>\nCloses: https://lore.example.org/r/1\nFixes: 0123456789ab (\"mm: forget a thing\")\n",
     ),
     (
         "stable-tag",
@@ -243,6 +243,25 @@ fn each_fault_in_a_message_turns_its_rule_red_and_no_other() {
         let finding = finding.expect("the rule's own finding");
         assert_eq!(finding.line, line, "{finding}");
         assert_eq!(finding.patch, "patch `0001-thing`");
+    }
+}
+
+/// Orders and forms that the kernel's documents, b4 and maintainers have.
+#[test]
+fn what_is_seen_on_the_lists_is_no_fault() {
+    let people = "Signed-off-by: A U Thor <author@example.org>\nReviewed-by: D Reader <d@example.org>\nCc: stable@example.org\nLink: https://lore.example.org/r/2\n";
+    assert!(MESSAGE.contains(people));
+    for new in [
+        "Reviewed-by: D Reader <d@example.org>\nAcked-by: E <e@example.org>\nSigned-off-by: A U Thor <author@example.org>\n",
+        "Cc: <stable@example.org> # 6.1.x\nSigned-off-by: A U Thor <author@example.org>\n",
+        "Link: https://lore.example.org/r/2 [1]\nSigned-off-by: A U Thor <author@example.org>\n",
+        "Assisted-by: Tool:version [checker]\nSigned-off-by: A U Thor <author@example.org>\n",
+        "Signed-off-by: A U Thor <author@example.org>\n[ m: massage. ]\nReviewed-by: D Reader <d@example.org>\n",
+    ] {
+        let mut sent = clean();
+        sent.patches[0].commit.message = MESSAGE.replacen(people, new, 1).into();
+        let found: Vec<_> = sent.found().iter().map(ToString::to_string).collect();
+        assert!(found.is_empty(), "{new}: {found:?}");
     }
 }
 
