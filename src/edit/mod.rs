@@ -46,6 +46,9 @@ pub struct Landing {
     pub line: usize,
     /// The text that the anchor matched.
     pub matched: String,
+    /// What the metavariables stand for that are kept.
+    #[serde(skip)]
+    pub captures: BTreeMap<String, String>,
     /// Where the recipe says so.
     pub recipe: Place,
 }

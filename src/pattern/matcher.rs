@@ -151,7 +151,15 @@ impl<'a> Matcher<'a> {
     fn declaration(&mut self, wanted: Node<'_>, given: Node<'_>) -> bool {
         let words = specifiers(self.pattern.text(), wanted);
         let has_meta = words.iter().any(|word| word.contains('$'));
-        if has_meta || words != specifiers(self.file.text(), given) {
+        let mut own = specifiers(self.file.text(), given);
+        if wanted.kind() == "declaration" && !words.iter().any(|word| word == "const") {
+            // A variable that may not change is one still; what a pointer points to is another matter.
+            let all = declared(self.file.text(), given);
+            if !all.iter().any(|it| it.shape.iter().any(|part| part == "*")) {
+                own.retain(|word| word != "const");
+            }
+        }
+        if has_meta || words != own {
             return false;
         }
         let rest = |node| meaningful(node).split_off(specifier_count(node));

@@ -82,11 +82,24 @@ fn edit(recipe: &Recipe, landing: &Landing) -> Option<Item> {
     let Some(Target::Statement { pattern, .. }) = edit.target() else {
         return None;
     };
-    let is_open = !pattern.metavariables().is_empty();
-    is_open.then(|| {
+    let names = pattern.metavariables();
+    // Where all are kept only they count: the rest is spelled out, or means the same by C's rules.
+    let kept: Option<Vec<_>> = names
+        .iter()
+        .map(|name| landing.captures.get(name))
+        .collect();
+    let text = match kept {
+        Some(kept) => kept
+            .into_iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n"),
+        None => landing.matched.clone(),
+    };
+    (!names.is_empty()).then(|| {
         item(
             format!("edit {}/{}", patch.name, edit.name),
-            &landing.matched,
+            &text,
             format!("{}:{}", landing.file, landing.line),
         )
     })

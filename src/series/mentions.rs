@@ -7,10 +7,12 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use anyhow::Result;
+use bstr::ByteSlice;
 
 use super::ground::Ground;
 use crate::edit::moved::Pending;
 use crate::error::Refusal;
+use crate::index::Kind;
 use crate::index::lex::{Token as Lexed, tokens_in};
 use crate::recipe::{EditSpec, PatchSpec};
 use crate::shape::quote;
@@ -148,7 +150,21 @@ fn mentions(source: &Source, name: &str) -> Result<Vec<usize>> {
     let found = words(source.text(), name).into_iter();
     Ok(found
         .filter(|at| !heads.iter().any(|head| head.contains(at)))
+        .filter(|at| !is_member(source, *at, name))
         .collect())
+}
+
+/// Whether the name is a member's there: behind `.` or `->`, or declared in a structure.
+fn is_member(source: &Source, at: usize, name: &str) -> bool {
+    let text = source.text();
+    let before = text[..at].trim_end();
+    if before.ends_with(b"->") || before.ends_with(b".") && !before.ends_with(b"..") {
+        return true;
+    }
+    crate::index::scan(text)
+        .definitions
+        .iter()
+        .any(|it| it.kind == Kind::Tag && it.range.contains(&at) && it.name != name)
 }
 
 /// Every call must have as many arguments as the function has parameters.

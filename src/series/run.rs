@@ -360,6 +360,7 @@ impl<'a> Run<'a> {
                 .map(|function| function.name.to_string()),
             line: source.line(anchor.at),
             matched: anchor.matched.clone(),
+            captures: anchor.captures.clone(),
             recipe: edit.place.clone(),
         });
     }

@@ -209,6 +209,7 @@ impl Source {
     pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
         self.file.definitions.iter().map(|definition| {
             let header = &self.file.text[definition.start..definition.open];
+            let header = without_attribute(header);
             let name = header
                 .split(|&byte| byte == b'(')
                 .next()
@@ -301,6 +302,32 @@ impl Source {
             .count()
             > 1
     }
+}
+
+/// A definition's header behind the last `__attribute__((...))` in front of its name.
+fn without_attribute(header: &[u8]) -> &[u8] {
+    let mut rest = header;
+    while let Some(at) = rest.find("__attribute__") {
+        let behind = &rest[at + "__attribute__".len()..];
+        // One behind the parameters has nothing to do with the name.
+        if rest[..at].contains(&b'(') || !behind.trim_start().starts_with(b"((") {
+            break;
+        }
+        let mut depth = 0_usize;
+        let close = behind.iter().position(|byte| {
+            match byte {
+                b'(' => depth += 1,
+                b')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            *byte == b')' && depth == 0
+        });
+        match close {
+            Some(close) => rest = &behind[close + 1..],
+            None => break,
+        }
+    }
+    rest
 }
 
 /// The statements in a block node: its children but the braces.

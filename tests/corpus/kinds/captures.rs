@@ -117,7 +117,8 @@ fn arguments() -> Vec<Kind> {
         }),
         carried("pageblocks-of-another-type", |t| {
             t.within(RANGE, "MIGRATE_MOVABLE", "MIGRATE_UNMOVABLE")
-        }),
+        })
+        .or_unproven(),
         carried("pageblocks-with-one-more-argument", |t| {
             let path = t.file_of("pageblock_migratetype_init_range")?;
             t.edit_function("pageblock_migratetype_init_range", |text| {

@@ -150,13 +150,16 @@ fn pageblock() -> Vec<Kind> {
     vec![
         carried("pageblock-in-the-page-function", |t| {
             blocks_in_page(t, "", "")
-        }),
+        })
+        .or_unproven(),
         carried("pageblock-in-the-page-function-with-resched", |t| {
             blocks_in_page(t, "", "\t\tcond_resched();\n")
-        }),
+        })
+        .or_unproven(),
         carried("pageblock-in-the-page-function-with-comment", |t| {
             blocks_in_page(t, "\t\t/* Says the corpus. */\n", "")
-        }),
+        })
+        .or_unproven(),
         refused("pageblock-uses-nid", |t| {
             blocks_in_page(t, "", "\t\tif (nid == 5)\n\t\t\tcond_resched();\n")
         }),

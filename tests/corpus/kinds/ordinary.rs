@@ -238,7 +238,8 @@ fn neighbours() -> Vec<Kind> {
                     &text[guard + "#ifdef CONFIG_ZONE_DEVICE\n".len()..]
                 ))
             })
-        }),
+        })
+        .or_unproven(),
         either("two-definitions-of-which-one-is-built", |t| {
             let code = t.function(PAGE)?;
             t.edit_function(PAGE, |text| {
