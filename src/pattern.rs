@@ -458,6 +458,13 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_may_be_const_in_the_file_and_not_the_other_way_round() {
+        assert_eq!(find("int x = f();", "const int x = f();").len(), 1);
+        assert_eq!(find("const int x = f();", "int x = f();").len(), 0);
+        assert_eq!(find("int *x = f();", "const int *x = f();").len(), 0);
+    }
+
+    #[test]
     fn the_words_of_a_type_may_be_in_any_order() {
         for (one, other) in [
             ("unsigned long const x;", "const unsigned long x;"),
@@ -476,7 +483,7 @@ mod tests {
             ("unsigned long x;", "unsigned x;"),
             ("int x;", "unsigned int x;"),
             ("const int *p;", "int *const p;"),
-            ("int x;", "const int x;"),
+            ("int *x;", "const int *x;"),
             ("long x;", "long long x;"),
             ("struct a *p;", "struct b *p;"),
             ("int a, b = 1;", "int b, a = 1;"),

@@ -506,7 +506,12 @@ pub(crate) fn kernels() -> &'static [Kernel] {
             Some(dir) => development(Path::new(&dir)),
             None => imported(),
         };
-        found.into_iter().filter(is_proven).collect()
+        let any = !found.is_empty();
+        let proven: Vec<_> = found.into_iter().filter(is_proven).collect();
+        if any && proven.is_empty() {
+            left_out("every base", "nothing is proven: `reroll check --record`");
+        }
+        proven
     })
 }
 
