@@ -78,6 +78,19 @@ fn standing(repo: &Repo, base: &Base, recipe: &Recipe) -> Standing {
 }
 
 #[test]
+fn the_record_that_ships_is_of_the_recipe_that_ships() {
+    let recipe = recipe::load("zone-device", Path::new(env!("CARGO_MANIFEST_DIR")));
+    let recipe = recipe.unwrap_or_else(|error| panic!("{error:#}"));
+    let known = rests::proven(&recipe).expect("it can be read");
+    let known = known.unwrap_or_else(|why| panic!("{why}"));
+    assert!(known.bases().len() >= 5, "{known:?}");
+    for base in known.bases() {
+        // In every configuration that the recipe has.
+        assert_eq!(base.configurations.len(), 8, "{base:?}");
+    }
+}
+
+#[test]
 fn a_series_that_was_never_proven_says_so_and_how_to_prove_it() {
     let tiny = resting("");
     tiny.refused(
