@@ -14,6 +14,7 @@ use reroll::gate::settings::Settings;
 use reroll::gate::{Complaints, Plan, Replay, Subject, Unit, harness_files};
 use reroll::lab::{Files as LabFiles, Lab, Overlay};
 use reroll::repo::{File, MODE_FILE, Repo};
+use reroll::series::places;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -81,14 +82,15 @@ impl Bench {
         let lab = Lab::open(&cache.join("reroll/lab"))?;
         let repo = Repo::open(&kernel.git_dir)?;
         let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let settings = Settings::of(&reroll::recipe::load("zone-device", project)?)?;
+        let recipe = reroll::recipe::load("zone-device", project)?;
+        let base = repo.base(&kernel.commit_id.to_string())?;
+        let settings = Settings::on(&recipe, &places(&repo, &base, &recipe)?)?;
         let configuration = settings
             .configuration
             .iter()
             .find(|it| it.name == CONFIGURATION)
             .context("the recipe has the configuration")?
             .clone();
-        let base = repo.base(&kernel.commit_id.to_string())?;
         let subject = Subject::new(&repo, base, Vec::new(), Vec::new(), settings)?;
         let prepared = Replay::prepare(&subject, &lab, &configuration, &|_| ())?;
         let replay = match prepared {

@@ -49,10 +49,10 @@ const FAULTS: [Fault; 6] = [
         says: "patch 4 brings a warning",
     },
     Fault {
-        name: "a function that nobody has",
+        name: "a member that no page has",
         file: "templates/template-set-pfn.c.tera",
         from: "{\n",
-        to: "{\n\tplanted_function(template);\n",
+        to: "{\n\ttemplate->planted = 0;\n",
         says: "patch 2 does not compile",
     },
     Fault {
