@@ -202,6 +202,33 @@ impl Moved<'_> {
                 return Err(taken(self.edit, name, *kind, self.file));
             }
         }
+        self.macros_are_new()
+    }
+
+    /// Macros that an edit writes must not be there in any form, in the file or in what it includes.
+    fn macros_are_new(&self) -> Result<()> {
+        let macros = |source: &Source| -> Vec<String> {
+            let found = crate::index::scan(source.text()).definitions.into_iter();
+            let macros = found.filter(|it| matches!(it.kind, Kind::Macro | Kind::Call));
+            macros.map(|it| it.name).collect()
+        };
+        if !self.after.text().contains_str("#define") {
+            return Ok(());
+        }
+        let (before, after) = (macros(self.before), macros(self.after));
+        let count = |list: &[String], name: &String| list.iter().filter(|it| *it == name).count();
+        for name in &after {
+            let old = count(&before, name);
+            if count(&after, name) <= old {
+                continue;
+            }
+            if old > 0 {
+                return Err(taken(self.edit, name, Kind::Macro, self.file));
+            }
+            if let Some(kind) = (self.outside)(name).first() {
+                return Err(taken(self.edit, name, *kind, "a header of the file"));
+            }
+        }
         Ok(())
     }
 

@@ -117,6 +117,12 @@ impl<'r> Index<'r> {
         self.table.size()
     }
 
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        self.table.files()
+    }
+
     /// Every definition of a name.
     pub fn definitions(&self, name: &str) -> Result<Vec<Found>> {
         let mut paths: Vec<_> = self.kinds(name).into_iter().map(|(_, path)| path).collect();

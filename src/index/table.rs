@@ -75,6 +75,10 @@ impl Table {
         (self.lines.lines().count(), self.files.len())
     }
 
+    pub(super) fn files(&self) -> &[String] {
+        &self.files
+    }
+
     /// What a name is, and where.
     pub(super) fn find(&self, name: &str) -> Vec<(Kind, &str)> {
         let lines = self.lines_of(name);

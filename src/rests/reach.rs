@@ -145,6 +145,21 @@ impl Reach<'_, '_> {
             depth,
         }));
         self.tags.extend(mentions.tags);
+        // A macro of a member's name takes the member's place.
+        let hidden = mentions.members.iter().filter(|name| {
+            let kinds = self.index.kinds(name);
+            kinds.iter().any(|(kind, _)| *kind == Kind::Macro)
+        });
+        for name in hidden.cloned().collect::<Vec<_>>() {
+            if self.seen.insert(name.clone()) {
+                self.open.push_back(Step {
+                    name,
+                    by: by.to_owned(),
+                    path: path.map(str::to_owned),
+                    depth,
+                });
+            }
+        }
         self.members.extend(mentions.members);
     }
 

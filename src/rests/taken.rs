@@ -10,7 +10,7 @@ use super::reach::{Item, Quoted};
 use crate::edit::Landing;
 use crate::facts::Found;
 use crate::pattern::Pattern;
-use crate::recipe::{FunctionSpec, PartSpec, Recipe, Target};
+use crate::recipe::{FunctionSpec, PartSpec, Recipe, Target, all_parts};
 use crate::shape::Parts;
 
 /// What a recipe has taken from a base.
@@ -82,7 +82,8 @@ fn edit(recipe: &Recipe, landing: &Landing) -> Option<Item> {
     let Some(Target::Statement { pattern, .. }) = edit.target() else {
         return None;
     };
-    let names = pattern.metavariables();
+    let mut names = pattern.metavariables();
+    names.retain(|name| name != crate::shape::BODY || !is_divided(recipe, pattern));
     // Where all are kept only they count: the rest is spelled out, or means the same by C's rules.
     let kept: Option<Vec<_>> = names
         .iter()
@@ -102,6 +103,16 @@ fn edit(recipe: &Recipe, landing: &Landing) -> Option<Item> {
             &text,
             format!("{}:{}", landing.file, landing.line),
         )
+    })
+}
+
+/// Whether a part of the recipe has the same pattern, and divides its body among parts of its own.
+fn is_divided(recipe: &Recipe, pattern: &Pattern) -> bool {
+    let parts = recipe.functions.iter().flat_map(|it| all_parts(&it.parts));
+    let mut divided = parts.filter(|part| !part.parts.is_empty());
+    divided.any(|part| {
+        let mut patterns = part.patterns.iter();
+        patterns.any(|own| own.written().trim() == pattern.written().trim())
     })
 }
 

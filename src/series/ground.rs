@@ -118,6 +118,20 @@ impl<'a> Ground<'a> {
         Ok(outside.map(|(_, file)| file).collect())
     }
 
+    /// The texts of what the files include from outside of the headers' directories, with their paths.
+    pub(super) fn parts_of(&self, path: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut parts = Vec::new();
+        for other in self.index()?.files() {
+            let is_header = other.starts_with("include/") || other.starts_with("arch/");
+            if is_header || other == path || other.ends_with(".c") {
+                continue;
+            }
+            let file = self.repo.file(self.base.tree_id, other.as_str().into())?;
+            parts.extend(file.map(|file| (other.clone(), file.bytes)));
+        }
+        Ok(parts)
+    }
+
     fn found(&self, name: &str) -> Result<Vec<(Kind, String)>> {
         let base = self.index()?.kinds(name).into_iter();
         let mut found: Vec<_> = base.map(|(kind, path)| (kind, path.to_owned())).collect();

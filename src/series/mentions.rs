@@ -67,7 +67,7 @@ impl Trail {
             let Some(first) = steps.next() else { continue };
             for at in mentions(&first.before, &changed.name)? {
                 if !self.is_accounted_for(changed, at) {
-                    return Err(left(changed, patch, &first.before, at));
+                    return Err(left(changed, patch, (&first.before, &changed.file), at));
                 }
             }
             if changed.parameters
@@ -99,7 +99,7 @@ impl Trail {
     ) -> Result<()> {
         let others = ground.places_outside(&changed.name, &changed.file)?;
         let Some(other) = others.first() else {
-            return Ok(());
+            return Self::no_part_mentions(changed, patch, ground);
         };
         let Changed {
             name, edit, how, ..
@@ -110,6 +110,19 @@ impl Trail {
         ))
         .hint(format!("look who calls it there, then mend {}", edit.place))
         .into())
+    }
+}
+
+impl Trail {
+    /// A file that is included and is no header for others is a part of the file: what it says of the function would be left behind.
+    fn no_part_mentions(changed: &Changed, patch: &PatchSpec, ground: &Ground<'_>) -> Result<()> {
+        for (path, text) in ground.parts_of(&changed.file)? {
+            let source = Source::new(text);
+            if let Some(at) = words(source.text(), &changed.name).first() {
+                return Err(left(changed, patch, (&source, &path), *at));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -176,7 +189,7 @@ fn calls_fit(changed: &Changed, patch: &PatchSpec, source: &Source) -> Result<()
     for at in mentions(source, &changed.name)? {
         let rest = tokens_in(source.text(), at..source.text().len());
         if arguments(&rest[1..], source.text()) != Some(function.parameters.len()) {
-            return Err(left(changed, patch, source, at));
+            return Err(left(changed, patch, (source, &changed.file), at));
         }
     }
     Ok(())
@@ -201,13 +214,14 @@ fn arguments(tokens: &[Lexed], text: &[u8]) -> Option<usize> {
     None
 }
 
-fn left(changed: &Changed, patch: &PatchSpec, source: &Source, at: usize) -> anyhow::Error {
+fn left(
+    changed: &Changed,
+    patch: &PatchSpec,
+    (source, file): (&Source, &str),
+    at: usize,
+) -> anyhow::Error {
     let Changed {
-        name,
-        file,
-        edit,
-        how,
-        ..
+        name, edit, how, ..
     } = changed;
     Refusal::drift(format!(
         "patch `{}`, edit `{}`: `{name}()` {how}, but {file}:{} mentions it, and no edit of the patch is about that",
