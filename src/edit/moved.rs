@@ -212,7 +212,8 @@ impl Moved<'_> {
             let macros = found.filter(|it| matches!(it.kind, Kind::Macro | Kind::Call));
             macros.map(|it| it.name).collect()
         };
-        if !self.after.text().contains_str("#define") {
+        let defines = |source: &Source| source.text().find_iter("define").count();
+        if defines(self.after) <= defines(self.before) {
             return Ok(());
         }
         let (before, after) = (macros(self.before), macros(self.after));

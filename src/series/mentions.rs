@@ -161,23 +161,31 @@ fn mentions(source: &Source, name: &str) -> Result<Vec<usize>> {
         .map(|it: &Function| it.start..it.body.start)
         .collect();
     let found = words(source.text(), name).into_iter();
-    Ok(found
+    let mut found: Vec<_> = found
         .filter(|at| !heads.iter().any(|head| head.contains(at)))
-        .filter(|at| !is_member(source, *at, name))
-        .collect())
+        .filter(|at| !is_selected(source, *at))
+        .collect();
+    // A structure may have a member of the name. Calls are none: only what is left is worth the scan.
+    if found.iter().any(|at| !is_called(source, *at, name)) {
+        let definitions = crate::index::scan(source.text()).definitions;
+        let in_structure = |at: &usize| {
+            let mut tags = definitions.iter().filter(|it| it.kind == Kind::Tag);
+            tags.any(|it| it.range.contains(at) && it.name != name)
+        };
+        found.retain(|at| !in_structure(at));
+    }
+    Ok(found)
 }
 
-/// Whether the name is a member's there: behind `.` or `->`, or declared in a structure.
-fn is_member(source: &Source, at: usize, name: &str) -> bool {
-    let text = source.text();
-    let before = text[..at].trim_end();
-    if before.ends_with(b"->") || before.ends_with(b".") && !before.ends_with(b"..") {
-        return true;
-    }
-    crate::index::scan(text)
-        .definitions
-        .iter()
-        .any(|it| it.kind == Kind::Tag && it.range.contains(&at) && it.name != name)
+/// Whether a member is selected there: the name is behind `.` or `->`.
+fn is_selected(source: &Source, at: usize) -> bool {
+    let before = source.text()[..at].trim_end();
+    before.ends_with(b"->") || before.ends_with(b".") && !before.ends_with(b"..")
+}
+
+fn is_called(source: &Source, at: usize, name: &str) -> bool {
+    let behind = &source.text()[at + name.len()..];
+    behind.trim_start().starts_with(b"(")
 }
 
 /// Every call must have as many arguments as the function has parameters.
