@@ -569,6 +569,6 @@ fn one_by_one(tree: &Path, out: &Path) -> [Duration; 7] {
         .into_iter()
         .map(|mail| (mail.file_name, mail.bytes))
         .collect();
-    outgoing::write(out, &files, false).unwrap();
+    outgoing::write(out, &files, None, false).unwrap();
     [read, opened, probed, regenerated, compared, composed, lap()]
 }

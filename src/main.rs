@@ -7,6 +7,7 @@ use clap::Parser;
 use reroll::cli::Cli;
 use reroll::error::{Exit, exit_of};
 use reroll::exec::catch_signals;
+use reroll::ui::{Color, Ui, printed};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -25,9 +26,12 @@ fn main() -> ExitCode {
 
 /// Prints the help, the version, or what is wrong with the command line.
 fn told_by_clap(told: &clap::Error) -> Exit {
-    let printed = told.print().and_then(|()| std::io::stdout().flush());
-    match reroll::ui::printed(printed) {
-        Err(error) => exit_of(&error),
+    let done = told.print().and_then(|()| std::io::stdout().flush());
+    match printed(done) {
+        Err(error) => {
+            Ui::new(Color::Auto, false).error(&error);
+            exit_of(&error)
+        }
         Ok(()) if told.exit_code() == 0 => Exit::Done,
         Ok(()) => Exit::Usage,
     }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::judge::{Checks, Earlier, Known};
-use super::plan::{self, Cell, Found};
+use super::judge::{Earlier, Judge};
+use super::plan::{self, Cell, Checks, Found, Known};
 use super::publish::Published;
 use super::record::{GateRecord, Record};
 use super::stands::all_gates;
+use super::state::Kept;
 use super::watch::Watched;
 use super::{Bot, Run};
 use crate::error::{Exit, Refusal};
@@ -75,42 +76,51 @@ impl Bot {
         let mut cells = Vec::new();
         for (recipe, settings) in &self.series {
             let judge = self.judge(recipe, settings)?;
-            let series = &recipe.series.name;
             for (place, watched) in bases.iter().enumerate() {
-                let base = &watched.base;
-                let own = state.get(series, &base.rev)?;
-                let key = judge.key(base)?;
+                let own = state.get(&recipe.series.name, &watched.base.rev)?;
+                let key = judge.key(&watched.base)?;
                 if all || own.as_ref().is_none_or(|own| own.record.key != key) {
-                    let neighbour = self.neighbour(&bases[..place], series, &recipe.digest)?;
-                    let earlier = Earlier {
-                        own: own.as_ref(),
-                        neighbour: neighbour.as_ref(),
-                    };
-                    let needs = judge.needs(watched, &earlier)?;
-                    let gates = all_gates(&self.config.gates, needs);
-                    cells.extend(plan::cells(&gates, settings, series, &base.rev));
+                    cells.extend(self.cells_on(&judge, bases, place)?);
                 }
             }
         }
         Ok(cells)
     }
 
+    /// The cells of a series on the base at `place`.
+    fn cells_on(&self, judge: &Judge<'_>, bases: &[Watched], place: usize) -> Result<Vec<Cell>> {
+        let (series, base) = (&judge.recipe.series.name, &bases[place].base.rev);
+        let (own, neighbour) = self.earlier(judge, bases, place)?;
+        let earlier = Earlier {
+            own: own.as_ref(),
+            neighbour: neighbour.as_ref(),
+        };
+        let needs = judge.needs(&bases[place], &earlier)?;
+        let gates = all_gates(&self.config.gates, needs);
+        Ok(plan::cells(&gates, judge.settings, series, base))
+    }
+
+    /// The records that a series on the base at `place` is compared with: its own, and a neighbour's. They decide which patches are taken
+    /// to be in the base, and what is proven.
+    fn earlier(
+        &self,
+        judge: &Judge<'_>,
+        bases: &[Watched],
+        place: usize,
+    ) -> Result<(Option<Kept>, Option<Record>)> {
+        let series = &judge.recipe.series.name;
+        let own = self.state().get(series, &bases[place].base.rev)?;
+        let neighbour = self.neighbour(&bases[..place], series, &judge.recipe.digest)?;
+        Ok((own, neighbour))
+    }
+
     /// Runs one cell, and writes no ref for it.
     pub fn run_cell(&self, id: &str, ui: Ui) -> Result<Found> {
         let bases = self.watched(ui)?;
-        let cells = self.cells(&bases, true)?;
+        let (judge, place) = self.of_cell(id, &bases)?;
+        let cells = self.cells_on(&judge, &bases, place)?;
         let cell = plan::find(&cells, id)?;
-        let place = bases.iter().position(|it| it.base.rev == cell.base);
-        let place = place.context("the base of a cell is there")?;
-        let (recipe, settings) = self
-            .series
-            .iter()
-            .find(|(recipe, _)| recipe.series.name == cell.series)
-            .context("the series of a cell is there")?;
-        let judge = self.judge(recipe, settings)?;
-        let own = self.state().get(&cell.series, &cell.base)?;
-        // What the base is compared with decides which patches are taken to be in it.
-        let neighbour = self.neighbour(&bases[..place], &cell.series, &recipe.digest)?;
+        let (own, neighbour) = self.earlier(&judge, &bases, place)?;
         let earlier = Earlier {
             own: own.as_ref(),
             neighbour: neighbour.as_ref(),
@@ -127,6 +137,17 @@ impl Bot {
             }),
             (None, trouble) => Err(trouble.context("a cell that failed says why")?),
         }
+    }
+
+    /// The series and the base that a cell is of.
+    fn of_cell(&self, id: &str, bases: &[Watched]) -> Result<(Judge<'_>, usize)> {
+        for (recipe, settings) in &self.series {
+            let is_of = |it: &Watched| plan::is_of(id, &recipe.series.name, &it.base.rev);
+            if let Some(place) = bases.iter().position(is_of) {
+                return Ok((self.judge(recipe, settings)?, place));
+            }
+        }
+        Err(plan::no_cell(id))
     }
 
     /// The record of the newest of these bases that has a result of this recipe.

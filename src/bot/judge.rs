@@ -2,26 +2,22 @@
 //!
 //! Hides how each verdict is reached. The result depends on nothing but the base, the recipe, the configuration and the records before it.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use super::compare::{self, Version};
 use super::config::Config;
+use super::plan::Checks;
 use super::record::{
-    BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, GateRecord, LandingRecord,
-    PatchRecord, Record, StandingRecord, Verdict,
+    BaseRecord, Compared, Conflict, FORMAT, FactChange, FactRecord, LandingRecord, PatchRecord,
+    Record, Verdict,
 };
-use super::stands::{Stands, all_gates};
 use super::watch::Watched;
-use crate::cache::Cache;
 use crate::cli::letters::LetterArgs;
 use crate::edit::Landing;
-use crate::error::{Exit, Refusal, exit_of, refusal};
+use crate::error::{Exit, exit_of, refusal};
 use crate::gate::settings::Settings;
-use crate::gate::{self, Name, Outcome, PROOF, Status, Subject};
-use crate::lab::Lab;
+use crate::gate::{self, PROOF};
 use crate::rangediff;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
@@ -52,39 +48,6 @@ pub(super) struct Earlier<'a> {
     pub neighbour: Option<&'a Record>,
 }
 
-/// Which gates are run; a cell of a matrix runs a part of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Checks {
-    /// All that are configured.
-    #[default]
-    All,
-    /// Some of them, in one configuration or all.
-    Some(Vec<Name>, Option<String>),
-    /// What was found elsewhere.
-    Known(Known),
-}
-
-/// Outcomes that were found elsewhere, and what they are of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// The key of the record that was made there.
-    pub key: String,
-    /// The last patch's commit there.
-    pub tip: Option<String>,
-    /// The outcomes.
-    pub gates: Vec<GateRecord>,
-}
-
-impl Checks {
-    /// Whether they say something about this very result.
-    pub(super) fn are_of(&self, record: &Record) -> bool {
-        match self {
-            Self::Known(known) => (&known.key, &known.tip) == (&record.key, &record.tip),
-            _ => true,
-        }
-    }
-}
-
 impl<'a> Judge<'a> {
     pub(super) fn new(
         repo: &'a Repo,
@@ -107,17 +70,6 @@ impl<'a> Judge<'a> {
         let harness = judge.harness_directory(gates)?;
         judge.harness = harness.map(|dir| gate::harness_files(&dir)).transpose()?;
         Ok(judge)
-    }
-
-    /// Where the harness is, if one of these gates runs it.
-    fn harness_directory(&self, gates: &[Name]) -> Result<Option<PathBuf>> {
-        let runs = |gate: &Name| matches!(gate, Name::Equality | Name::Guest);
-        let equality = self.settings.equality.as_ref();
-        let Some(equality) = equality.filter(|_| gates.iter().any(runs)) else {
-            return Ok(None);
-        };
-        let origin = Path::new(&self.recipe.origin);
-        gate::harness_directory(&lab()?, origin, equality).map(Some)
     }
 
     /// A digest of everything that the result on a base depends on; `[check]` is a part of the recipe.
@@ -143,9 +95,7 @@ impl<'a> Judge<'a> {
         checks: &Checks,
     ) -> Result<Record> {
         let base = &watched.base;
-        let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
-        let author = letters.author(self.recipe)?;
-        let options = letters.options(&author, self.recipe, base)?;
+        let (letters, options) = self.letters(base)?;
         let whole = self.whole(earlier, base)?;
         let merged = Merged::find(self.repo, base, self.recipe, &options, whole.as_ref())?;
         let history = whole
@@ -193,6 +143,14 @@ impl<'a> Judge<'a> {
             Err(error) => return Err(error),
         }
         Ok(folded(record))
+    }
+
+    /// How the bot's letters are, and what regenerating asks for.
+    pub(super) fn letters(&self, base: &Base) -> Result<(LetterArgs, Options)> {
+        let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
+        let author = letters.author(self.recipe)?;
+        let options = letters.options(&author, self.recipe, base)?;
+        Ok((letters, options))
     }
 
     /// The newest older base that the whole series was regenerated on.
@@ -244,8 +202,16 @@ impl<'a> Judge<'a> {
         if let Some(record) = recorded {
             return compare::recorded(self.repo, record).map(Some);
         }
-        match regenerate(self.repo, whole, self.recipe, options) {
-            Ok(Regenerated::Series(series)) => rangediff::of_series(self.repo, &series).map(Some),
+        let series = self.series_on(whole, options)?;
+        series
+            .map(|series| rangediff::of_series(self.repo, &series))
+            .transpose()
+    }
+
+    /// The whole series made anew on a base; `None` where it does not fit, or is there.
+    pub(super) fn series_on(&self, base: &Base, options: &Options) -> Result<Option<Box<Series>>> {
+        match regenerate(self.repo, base, self.recipe, options) {
+            Ok(Regenerated::Series(series)) => Ok(Some(series)),
             Ok(Regenerated::Applied(_)) => Ok(None),
             Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => Ok(None),
             Err(error) => Err(error),
@@ -410,147 +376,6 @@ impl<'a> Judge<'a> {
             suspects,
         })
     }
-
-    /// What the gates find, and what that says of a base that is unproven.
-    fn checked(
-        &self,
-        record: &mut Record,
-        series: &Series,
-        earlier: &Earlier<'_>,
-        letters: (&LetterArgs, &Options),
-        checks: &Checks,
-    ) -> Result<()> {
-        let stands = Stands::of(series, &self.recipe.digest, earlier);
-        let needs = stands.as_ref().map_or(&[][..], Stands::needs);
-        let Found { gates, trouble } = self.gates(series, letters, checks, needs)?;
-        record.gates = gates;
-        let Some(stands) = stands else {
-            return Ok(());
-        };
-        if matches!(checks, Checks::Some(..)) {
-            record.standing = Some(stands.of_part());
-            return Ok(());
-        }
-        let is_unproven = !needs.is_empty();
-        stands.end(record, series.patches.len(), self.settings, trouble);
-        let is_proven = record
-            .standing
-            .as_ref()
-            .is_some_and(StandingRecord::is_proven);
-        if is_unproven && !is_proven {
-            record.cover = series.blurb();
-        }
-        Ok(())
-    }
-
-    /// The gates that a result on a base takes beyond those that are configured: those that prove a base that is unproven.
-    pub(super) fn needs(
-        &self,
-        watched: &Watched,
-        earlier: &Earlier<'_>,
-    ) -> Result<&'static [Name]> {
-        if self.recipe.rests_on.is_none() {
-            return Ok(&[]);
-        }
-        let base = &watched.base;
-        let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
-        let options = letters.options(&letters.author(self.recipe)?, self.recipe, base)?;
-        match regenerate(self.repo, base, self.recipe, &options) {
-            Ok(Regenerated::Series(series)) => {
-                let stands = Stands::of(&series, &self.recipe.digest, earlier);
-                Ok(stands.as_ref().map_or(&[], Stands::needs))
-            }
-            Ok(Regenerated::Applied(_)) => Ok(&[]),
-            Err(error) if matches!(exit_of(&error), Exit::Drift | Exit::Usage) => Ok(&[]),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What the configured gates find, and those that are needed beyond them. A configured one that could not run is an error of the
-    /// surroundings.
-    fn gates(
-        &self,
-        series: &Series,
-        (letters, options): (&LetterArgs, &Options),
-        checks: &Checks,
-        needs: &[Name],
-    ) -> Result<Found> {
-        let configured = &self.config.gates;
-        let gates = match checks {
-            Checks::Known(known) => {
-                return Ok(Found {
-                    gates: known.gates.clone(),
-                    trouble: Vec::new(),
-                });
-            }
-            Checks::All => all_gates(configured, needs),
-            Checks::Some(gates, _) => gates.clone(),
-        };
-        if gates.is_empty() {
-            return Ok(Found::default());
-        }
-        let mut subject = self.subject(series, letters, options, checks)?;
-        subject.harness = self.harness_directory(&gates)?;
-        let options = gate::Options {
-            gates,
-            ..gate::Options::default()
-        };
-        let report = gate::check(&subject, &options, &lab()?, &|_| {})?;
-        let (broken, outcomes): (Vec<_>, Vec<_>) = report
-            .outcomes
-            .iter()
-            .partition(|outcome| outcome.status == Status::Error);
-        let is_configured = |outcome: &&&Outcome| configured.contains(&outcome.gate);
-        if let Some(outcome) = broken.iter().find(is_configured) {
-            let mut details = outcome.lines.clone();
-            if !outcome.packages.is_empty() {
-                details.push(format!("apt install {}", outcome.packages.join(" ")));
-            }
-            return Err(Refusal::tool(format!(
-                "the gate `{}` could not run: {}",
-                outcome.gate, outcome.reason
-            ))
-            .details(details)
-            .hint("`reroll doctor` shows which tools are missing; the next run tries again")
-            .into());
-        }
-        let mut gates: Vec<_> = outcomes.into_iter().map(GateRecord::of).collect();
-        gates.sort_by_key(GateRecord::place);
-        let mut trouble: Vec<_> = broken
-            .iter()
-            .map(|outcome| {
-                format!(
-                    "the gate `{}` could not run: {}",
-                    outcome.gate, outcome.reason
-                )
-            })
-            .collect();
-        trouble.dedup();
-        Ok(Found { gates, trouble })
-    }
-
-    fn subject(
-        &self,
-        series: &Series,
-        letters: &LetterArgs,
-        options: &Options,
-        checks: &Checks,
-    ) -> Result<Subject> {
-        let letters = letters.letters(self.repo, self.recipe, series, options)?;
-        let mut settings = Settings::on(self.recipe, &series.places)?;
-        if let Checks::Some(_, Some(name)) = checks {
-            settings.configuration.retain(|it| it.name == *name);
-        }
-        Subject::from_series(self.repo, series, letters, settings)
-    }
-}
-
-/// What gates found.
-#[derive(Default)]
-struct Found {
-    gates: Vec<GateRecord>,
-    /// What kept those from running that are not configured.
-    trouble: Vec<String>,
 }
 
 /// Marks the patches that drifted, and the facts that changed.
@@ -684,9 +509,4 @@ fn landing(landing: &Landing) -> LandingRecord {
 /// A text without the path of the recipe, which another machine has elsewhere.
 fn localised(text: &str, origin: &str) -> String {
     text.replace(&format!("{origin}/"), "")
-}
-
-fn lab() -> Result<Lab> {
-    let repo = Cache::open()?.repo_path();
-    Lab::open(&repo.with_file_name("lab"))
 }

@@ -4,6 +4,7 @@
 //! key, each result is written whole by one compare and swap of a ref, and it depends on nothing but what was recorded before it.
 
 mod cells;
+mod checks;
 mod compare;
 pub mod config;
 mod judge;
@@ -30,8 +31,8 @@ use crate::ui::{Ui, shown_text};
 use cells::Elsewhere;
 pub use cells::found_in;
 use config::{Config, Retry};
-pub use judge::Checks;
 use judge::{Earlier, Judge};
+pub use plan::Checks;
 use publish::Published;
 use record::Record;
 use state::{Branch, Kept, State, branch_ref, wanted_tip};

@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::judge::Checks;
-use super::record::Record;
+use super::record::{GateRecord, Record};
 use super::state::encode;
 use crate::error::Refusal;
 use crate::gate::Name;
@@ -46,6 +45,39 @@ pub enum Part {
     Builds(String),
     /// The kernel that boots.
     Guest,
+}
+
+/// Which gates are run; a cell of a matrix runs a part of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// All that are configured.
+    #[default]
+    All,
+    /// Some of them, in one configuration or all.
+    Some(Vec<Name>, Option<String>),
+    /// What was found elsewhere.
+    Known(Known),
+}
+
+/// Outcomes that were found elsewhere, and what they are of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The key of the record that was made there.
+    pub key: String,
+    /// The last patch's commit there.
+    pub tip: Option<String>,
+    /// The outcomes.
+    pub gates: Vec<GateRecord>,
+}
+
+impl Checks {
+    /// Whether they say something about this very result.
+    pub(super) fn are_of(&self, record: &Record) -> bool {
+        match self {
+            Self::Known(known) => (&known.key, &known.tip) == (&record.key, &record.tip),
+            _ => true,
+        }
+    }
 }
 
 /// What a cell found out.
@@ -90,7 +122,7 @@ impl Cell {
             Part::Builds(name) => format!("build/{}", encode(name)),
             Part::Guest => "guest".to_owned(),
         };
-        format!("{}/{}/{part}", encode(&self.series), encode(&self.base))
+        prefix(&self.series, &self.base) + &part
     }
 
     /// The gates that it runs.
@@ -115,14 +147,29 @@ impl Cell {
     }
 }
 
+/// What the ids of all cells of a series on a base start with.
+fn prefix(series: &str, base: &str) -> String {
+    format!("{}/{}/", encode(series), encode(base))
+}
+
+/// Whether an id is one of a cell of a series on a base.
+#[must_use]
+pub fn is_of(id: &str, series: &str, base: &str) -> bool {
+    id.starts_with(&prefix(series, base))
+}
+
 /// The cell of an id, among those there are.
 pub fn find<'a>(cells: &'a [Cell], id: &str) -> Result<&'a Cell> {
     let found = cells.iter().find(|cell| cell.id() == id);
-    found.ok_or_else(|| {
-        Refusal::usage(format!("there is no cell `{}`", shown_text(id.as_bytes())))
-            .hint("`reroll bot plan` lists the cells; a base that is gone has none")
-            .into()
-    })
+    found.ok_or_else(|| no_cell(id))
+}
+
+/// The refusal of an id that no cell has (exit 2).
+#[must_use]
+pub fn no_cell(id: &str) -> anyhow::Error {
+    Refusal::usage(format!("there is no cell `{}`", shown_text(id.as_bytes())))
+        .hint("`reroll bot plan` lists the cells; a base that is gone has none")
+        .into()
 }
 
 /// How many jobs a matrix of GitHub Actions can have, by its documentation.

@@ -247,6 +247,18 @@ impl StandingRecord {
         self.missing.is_empty()
     }
 
+    /// Whether the gates proved here what was not proven before.
+    #[must_use]
+    pub fn is_proven_here(&self) -> bool {
+        self.is_proven() && !self.sentence.is_empty()
+    }
+
+    /// What a proof lacks, as a person reads it.
+    pub fn lacks(&self) -> impl Iterator<Item = String> {
+        let missing = self.missing.iter();
+        missing.map(|line| format!("not proven: {line}"))
+    }
+
     /// What is to be said of it; `None` where all was proven before.
     #[must_use]
     pub fn told(&self) -> Option<String> {

@@ -40,13 +40,9 @@ pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<(
     let state = record.state();
     let was = before.map(Record::state);
     // What was proven on the base before is no news.
-    let is_proven_here = |record: &Record| {
-        record
-            .standing
-            .as_ref()
-            .is_some_and(|it| it.is_proven() && it.told().is_some())
-    };
-    if !is_proven_here(record) && before.is_some_and(|before| is_known(record, before)) {
+    let standing = record.standing.as_ref();
+    let is_news = standing.is_some_and(StandingRecord::is_proven_here);
+    if !is_news && before.is_some_and(|before| is_known(record, before)) {
         return Ok(());
     }
     let was = was.map_or(String::new(), |was| format!(" (was {was})"));
@@ -66,17 +62,13 @@ pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<(
             text.push_str(&format!("    {line}\n"));
         }
     }
-    if let Some(standing) = record
-        .standing
-        .as_ref()
-        .filter(|_| record.conflict.is_none())
-    {
+    if let Some(standing) = standing.filter(|_| record.conflict.is_none()) {
         let told = standing.told();
         text.extend(told.iter().map(|told| format!("  {told}\n")));
         let details = standing.details.iter().filter(|_| told.is_some());
         text.extend(details.take(TOLD).map(|line| format!("  {line}\n")));
-        let missing = standing.missing.iter().take(TOLD);
-        text.extend(missing.map(|line| format!("  not proven: {line}\n")));
+        let lacks = standing.lacks().take(TOLD);
+        text.extend(lacks.map(|line| format!("  {line}\n")));
     }
     if let Some(conflict) = &record.conflict {
         for line in conflict.details.iter().take(TOLD) {

@@ -4,15 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Name;
-use super::follow::follow;
 pub use super::guest::Device;
 use crate::error::Refusal;
-use crate::recipe::Recipe;
-use crate::series::Whereabouts;
 
 /// The `[check]` table of `series.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,116 +206,6 @@ fn warnings() -> String {
 }
 
 impl Settings {
-    /// What a recipe says about checks. Objects that stand for a function are those of its file where that is known; else they are left
-    /// out and named.
-    pub fn of(recipe: &Recipe) -> Result<Self> {
-        let Some(mut table) = recipe.series.check.clone() else {
-            return Ok(Self::default());
-        };
-        let open = follow(&mut table, recipe)?;
-        let mut settings: Self = table.try_into().with_context(|| {
-            Refusal::usage(format!(
-                "`[check]` in {}/series.toml is wrong",
-                recipe.origin
-            ))
-        })?;
-        settings.open = open;
-        settings.validate()?;
-        let patches: Vec<_> = recipe.patches.iter().map(|it| it.name.as_str()).collect();
-        if let Some((what, word)) = settings.idle(&patches) {
-            let line = recipe.line_of("series.toml", &word);
-            return Err(Refusal::usage(format!(
-                "{}/series.toml:{line}: {what}",
-                recipe.origin
-            ))
-            .hint("a gate that never runs proves nothing, and a skip that skips nothing hides a mistake: mend the name or take it out")
-            .into());
-        }
-        Ok(settings)
-    }
-
-    /// What of the table would never do anything in a series of these patches: a sentence, and the word to look for.
-    fn idle(&self, patches: &[&str]) -> Option<(String, String)> {
-        let numbers = [
-            ("equality", self.equality.as_ref().map(|it| &it.after)),
-            ("guest", self.guest.as_ref().map(|it| &it.after)),
-        ];
-        for (table, after) in numbers {
-            let mut after = after.into_iter().flatten();
-            if let Some(number) = after.find(|number| !(1..=patches.len()).contains(*number)) {
-                let count = patches.len();
-                return Some((
-                    format!(
-                        "`after` of `[check.{table}]` has {number}, and there are {count} patches"
-                    ),
-                    number.to_string(),
-                ));
-            }
-        }
-        if self.equality.is_some()
-            && self.guest.is_none()
-            && !self.configuration.iter().any(|it| it.equality)
-        {
-            let what = "`[check.equality]` is there, and no configuration wants it".to_owned();
-            return Some((what, "[check.equality]".to_owned()));
-        }
-        if !self.section.with.is_empty() && !self.configuration.iter().any(|it| it.section) {
-            let what = "`[check.section]` is there, and no configuration wants it".to_owned();
-            return Some((what, "[check.section]".to_owned()));
-        }
-        let accepts = self.accept.iter().map(|it| &it.patch);
-        let mut named = self
-            .skip
-            .iter()
-            .map(|it| &it.patch)
-            .chain(accepts)
-            .flatten();
-        if let Some(name) = named.find(|name| !patches.contains(&name.as_str())) {
-            return Some((
-                format!("the series has no patch `{name}`"),
-                format!("\"{name}\""),
-            ));
-        }
-        self.skip.iter().find_map(|skip| self.idle_skip(skip))
-    }
-
-    fn idle_skip(&self, skip: &Skip) -> Option<(String, String)> {
-        let gate = skip.gate;
-        if let Some(rule) = skip.rule.as_ref().filter(|_| gate != Name::Mail) {
-            let what = format!("`{rule}` is a rule of the gate `mail`, not of `{gate}`");
-            return Some((what, format!("\"{rule}\"")));
-        }
-        let name = skip.configuration.as_ref()?;
-        let known = match gate {
-            Name::Build | Name::Section | Name::Equality => {
-                self.configuration.iter().any(|it| it.name == *name)
-            }
-            Name::Guest => self
-                .guest
-                .as_ref()
-                .is_some_and(|it| it.configuration.name == *name),
-            _ => false,
-        };
-        let what = format!("the gate `{gate}` has no configuration `{name}`");
-        (!known).then(|| (what, format!("\"{name}\"")))
-    }
-
-    /// What a recipe says about checks on the base that its functions were found on.
-    pub fn on(recipe: &Recipe, places: &[Whereabouts]) -> Result<Self> {
-        let files = places
-            .iter()
-            .map(|place| (place.id.clone(), place.file.clone()));
-        let settings = Self::of(&recipe.placed(&files.collect()))?;
-        match settings.open.first() {
-            Some(name) => Err(Refusal::drift(format!(
-                "`[check]` follows `{name}()`, which was not found on this base"
-            ))
-            .hint("`reroll explain` says where it was looked for")
-            .into()),
-            None => Ok(settings),
-        }
-    }
-
     /// The options wanted in `configuration`: the common ones first, its own last.
     pub fn wanted<'a>(
         &'a self,
@@ -341,6 +227,14 @@ impl Settings {
             .chain(&configuration.options)
             .map(|text| wanted(text));
         [wanted("WERROR=n")].into_iter().chain(own)
+    }
+
+    /// The same for a series whose first `merged` patches the base has.
+    #[must_use]
+    pub fn without(&self, merged: usize) -> Self {
+        let mut settings = self.clone();
+        settings.leave_out(merged);
+        settings
     }
 
     /// Counts patches without the first `merged`, which the base has.
@@ -530,70 +424,6 @@ options = ["TWO=n"]
         assert_eq!(after(0), (vec![1, 3], true));
         assert_eq!(after(2), (vec![1], true));
         assert_eq!(after(3), (vec![], false));
-    }
-
-    #[test]
-    fn what_would_never_run_or_count_is_refused() {
-        const CHECK: &str = r#"
-objects = ["mm/a.o"]
-[[configuration]]
-name = "gcc"
-arch = "x86_64"
-section = true
-equality = true
-[section]
-with = ["mm/b.o"]
-[equality]
-object = "mm/a.o"
-entry = "a"
-harness = "harness"
-after = [1, 2]
-[[skip]]
-gate = "build"
-patch = "one"
-configuration = "gcc"
-reason = "why"
-[[skip]]
-gate = "mail"
-rule = "body-width"
-reason = "why"
-[[accept]]
-type = "LONG_LINE"
-patch = "two"
-reason = "why"
-"#;
-        let idle = |text: &str| {
-            let settings: Settings = toml::from_str(text).expect("parses");
-            settings.idle(&["one", "two"]).map(|(what, _)| what)
-        };
-        assert_eq!(idle(CHECK), None);
-        for (from, to, words) in [
-            ("[1, 2]", "[9]", "has 9, and there are 2 patches"),
-            ("[1, 2]", "[0]", "has 0"),
-            ("equality = true", "", "no configuration wants it"),
-            ("section = true", "", "no configuration wants it"),
-            ("\"one\"", "\"three\"", "no patch `three`"),
-            ("\"two\"", "\"three\"", "no patch `three`"),
-            (
-                "configuration = \"gcc\"",
-                "configuration = \"clang\"",
-                "no configuration `clang`",
-            ),
-            (
-                "gate = \"build\"",
-                "gate = \"apply\"",
-                "no configuration `gcc`",
-            ),
-            (
-                "gate = \"mail\"",
-                "gate = \"build\"",
-                "a rule of the gate `mail`",
-            ),
-        ] {
-            assert!(CHECK.contains(from), "{from}");
-            let what = idle(&CHECK.replacen(from, to, 1)).unwrap_or_default();
-            assert!(what.contains(words), "{from}: {what}");
-        }
     }
 
     #[test]

@@ -28,16 +28,6 @@ impl Recipe {
             .flat_map(|(name, text)| [name.clone().into_bytes(), text.clone().into_bytes()]);
         digest(sources.chain(templates))
     }
-
-    /// The line of the file `path` of the recipe, from 1, where `word` comes in its `[check]` tables; 1 where it does not.
-    #[must_use]
-    pub fn line_of(&self, path: &str, word: &str) -> usize {
-        let source = self.sources.iter().find(|(known, _)| known == path);
-        let text = source.map_or("", |(_, text)| text);
-        let check = text.find("[check").unwrap_or(0);
-        let at = text[check..].find(word).map_or(0, |at| check + at);
-        text[..at].matches('\n').count() + 1
-    }
 }
 
 /// A digest of parts, each told from the next.

@@ -56,6 +56,21 @@ pub struct Recipe {
     sources: Vec<(String, String)>,
 }
 
+impl Recipe {
+    /// Where `word` comes in the `[check]` tables of `series.toml`; its first line where it does not.
+    #[must_use]
+    pub fn place_in_check(&self, word: &str) -> Place {
+        let source = self.sources.iter().find(|(path, _)| path == "series.toml");
+        let text = source.map_or("", |(_, text)| text);
+        let check = text.find("[check").unwrap_or(0);
+        let at = text[check..].find(word).map_or(0, |at| check + at);
+        Place {
+            file: format!("{}/series.toml", self.origin),
+            line: text[..at].matches('\n').count() + 1,
+        }
+    }
+}
+
 /// A place in a recipe: a file and a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {

@@ -97,10 +97,7 @@ impl Entry {
             .filter(|gate| gate.status >= Status::Fail);
         let gates = gates.map(|gate| format!("{}: {}", gate.title(), gate.reason));
         let standing = record.standing.iter().filter(|_| record.conflict.is_none());
-        let standing = standing.flat_map(|it| {
-            let missing = it.missing.iter().map(|line| format!("not proven: {line}"));
-            it.told().into_iter().chain(missing)
-        });
+        let standing = standing.flat_map(|it| it.told().into_iter().chain(it.lacks()));
         let suspects = record.conflict.iter().flat_map(|it| &it.suspects);
         let suspects = suspects.map(|it| format!("changed by {}: {}", it.shown(), it.what));
         let hint = record

@@ -53,11 +53,15 @@ pub(super) fn form(definitions: &[&Found]) -> Form {
 /// The form of a text that is no definition.
 pub(super) fn text_form(text: &[u8]) -> Form {
     let tokens = tokens_in(text, 0..text.len());
-    let words = tokens.iter().map(|token| token.text(text));
-    let canonical = words.collect::<Vec<_>>().join(&b' ');
     let pieces = runs(text, &tokens);
     let pieces = pieces.into_iter().map(|run| piece_id(text, run));
-    Form::of(vec![canonical], pieces.collect())
+    Form::of(vec![joined(text, &tokens)], pieces.collect())
+}
+
+/// Tokens one way to write them: with one blank between.
+pub(super) fn joined(text: &[u8], tokens: &[Token]) -> Vec<u8> {
+    let words = tokens.iter().map(|token| token.text(text));
+    words.collect::<Vec<_>>().join(&b' ')
 }
 
 /// Tokens up to each `;`, `{` or `}`.

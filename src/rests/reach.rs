@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::Result;
 
-use super::form::{Form, form, piece_id};
+use super::form::{Form, form, joined, piece_id};
 use crate::index::lex::{Kind as TokenKind, Token, tokens_in};
 use crate::index::{Found, Index, Kind, is_keyword};
 use crate::recipe::RestsSpec;
@@ -134,10 +134,13 @@ impl Reach<'_, '_> {
         if depth > self.spec.depth {
             return;
         }
-        let new = mentions
-            .names
-            .into_iter()
-            .filter(|name| self.seen.insert(name.clone()));
+        // A macro of a member's name takes the member's place.
+        let hidden = mentions.members.iter().filter(|name| {
+            let kinds = self.index.kinds(name);
+            kinds.iter().any(|(kind, _)| *kind == Kind::Macro)
+        });
+        let names = mentions.names.iter().chain(hidden).cloned();
+        let new = names.filter(|name| self.seen.insert(name.clone()));
         self.open.extend(new.map(|name| Step {
             name,
             by: by.to_owned(),
@@ -145,21 +148,6 @@ impl Reach<'_, '_> {
             depth,
         }));
         self.tags.extend(mentions.tags);
-        // A macro of a member's name takes the member's place.
-        let hidden = mentions.members.iter().filter(|name| {
-            let kinds = self.index.kinds(name);
-            kinds.iter().any(|(kind, _)| *kind == Kind::Macro)
-        });
-        for name in hidden.cloned().collect::<Vec<_>>() {
-            if self.seen.insert(name.clone()) {
-                self.open.push_back(Step {
-                    name,
-                    by: by.to_owned(),
-                    path: path.map(str::to_owned),
-                    depth,
-                });
-            }
-        }
         self.members.extend(mentions.members);
     }
 
@@ -254,7 +242,7 @@ impl Reach<'_, '_> {
         } else {
             let mut texts: Vec<_> = used
                 .iter()
-                .map(|(member, text)| member.canonical(text))
+                .map(|(member, text)| joined(text, &member.tokens))
                 .collect();
             texts.sort();
             texts.dedup();
@@ -335,13 +323,6 @@ fn values(text: &[u8], tokens: &[Token]) -> Mentions {
 struct Member {
     name: String,
     tokens: Vec<Token>,
-}
-
-impl Member {
-    fn canonical(&self, text: &[u8]) -> Vec<u8> {
-        let words = self.tokens.iter().map(|token| token.text(text));
-        words.collect::<Vec<_>>().join(&b' ')
-    }
 }
 
 /// The members of a structure, those of unnamed structures in it included.

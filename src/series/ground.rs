@@ -13,6 +13,7 @@ use crate::recipe::{Action, EditSpec, Recipe};
 use crate::repo::{Base, Repo};
 use crate::rests::{self, Item, Root, Standing};
 use crate::shape::Sees;
+use crate::syntax::Source;
 
 /// What a base is beyond the edited lines. The index is made when the first question needs it.
 pub(super) struct Ground<'a> {
@@ -20,6 +21,7 @@ pub(super) struct Ground<'a> {
     base: &'a Base,
     question: Question,
     index: OnceCell<Index<'a>>,
+    parts: OnceCell<Vec<(String, Source)>>,
     /// The files that the series makes: on a base that has its first patches they are there.
     made: Vec<String>,
     /// What the series has added so far: names, what they are, and the file they are in.
@@ -49,6 +51,7 @@ impl<'a> Ground<'a> {
                 .map(|edit| edit.file.clone())
                 .collect(),
             index: OnceCell::new(),
+            parts: OnceCell::new(),
             added: RefCell::default(),
         }
     }
@@ -118,18 +121,21 @@ impl<'a> Ground<'a> {
         Ok(outside.map(|(_, file)| file).collect())
     }
 
-    /// The texts of what the files include from outside of the headers' directories, with their paths.
-    pub(super) fn parts_of(&self, path: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    /// What the C files include from outside of the headers' directories, with the paths; read once.
+    pub(super) fn parts(&self) -> Result<&[(String, Source)]> {
+        if let Some(parts) = self.parts.get() {
+            return Ok(parts);
+        }
         let mut parts = Vec::new();
-        for other in self.index()?.files() {
-            let is_header = other.starts_with("include/") || other.starts_with("arch/");
-            if is_header || other == path || other.ends_with(".c") {
+        for path in self.index()?.files() {
+            let is_header = path.starts_with("include/") || path.starts_with("arch/");
+            if is_header || path.ends_with(".c") {
                 continue;
             }
-            let file = self.repo.file(self.base.tree_id, other.as_str().into())?;
-            parts.extend(file.map(|file| (other.clone(), file.bytes)));
+            let file = self.repo.file(self.base.tree_id, path.as_str().into())?;
+            parts.extend(file.map(|file| (path.clone(), Source::new(file.bytes))));
         }
-        Ok(parts)
+        Ok(self.parts.get_or_init(|| parts))
     }
 
     fn found(&self, name: &str) -> Result<Vec<(Kind, String)>> {

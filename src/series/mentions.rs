@@ -99,7 +99,7 @@ impl Trail {
     ) -> Result<()> {
         let others = ground.places_outside(&changed.name, &changed.file)?;
         let Some(other) = others.first() else {
-            return Self::no_part_mentions(changed, patch, ground);
+            return no_part_mentions(changed, patch, ground);
         };
         let Changed {
             name, edit, how, ..
@@ -110,19 +110,6 @@ impl Trail {
         ))
         .hint(format!("look who calls it there, then mend {}", edit.place))
         .into())
-    }
-}
-
-impl Trail {
-    /// A file that is included and is no header for others is a part of the file: what it says of the function would be left behind.
-    fn no_part_mentions(changed: &Changed, patch: &PatchSpec, ground: &Ground<'_>) -> Result<()> {
-        for (path, text) in ground.parts_of(&changed.file)? {
-            let source = Source::new(text);
-            if let Some(at) = words(source.text(), &changed.name).first() {
-                return Err(left(changed, patch, (&source, &path), *at));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -151,6 +138,20 @@ impl Step {
         let shift = bstr::ByteSlice::find(&after[same..], moved)?;
         Some(at + shift)
     }
+}
+
+/// A file that is included and is no header for others is a part of the file: what it says of the function would be left behind.
+fn no_part_mentions(changed: &Changed, patch: &PatchSpec, ground: &Ground<'_>) -> Result<()> {
+    for (path, source) in ground.parts()? {
+        let is_other = *path != changed.file;
+        if let Some(at) = words(source.text(), &changed.name)
+            .first()
+            .filter(|_| is_other)
+        {
+            return Err(left(changed, patch, (source, path), *at));
+        }
+    }
+    Ok(())
 }
 
 /// Where a function is mentioned in code, its own head left out.

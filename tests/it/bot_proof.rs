@@ -17,6 +17,13 @@ const SINGLE: &str = "__init_single_page";
 
 const POOL_HEADER: &str = "struct pool { int left; };\n\nvoid pool_init(struct pool *pool);\nvoid pool_put(struct pool *pool, int number);\nstatic inline void pool_seal(struct pool *pool)\n{\n\tpool->left = 0;\n}\n";
 
+#[track_caller]
+fn says(said: &str, all: &[&str]) {
+    for words in all {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 /// A play whose series rests on what it calls, and was proven on the first base.
 fn resting(config: &str) -> Play {
     let play = Play::new(config);
@@ -49,14 +56,15 @@ fn what_cannot_be_proven_needs_a_person_and_never_goes_out() {
     assert!(said.contains("tiny on v1.1: clean"), "{said}");
     seal_otherwise(&play, 2);
     let said = play.bot();
-    for words in [
-        "tiny on v1.2: unproven (was clean)\n",
-        "`pool_seal`, which the series rests on, was never proven as it is on this base\n",
-        "include/linux/pool.h:7: \tpool->left = 2;\n",
-        "not proven: the recipe has no `[[check.configuration]]` to build in\n",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
+    says(
+        &said,
+        &[
+            "tiny on v1.2: unproven (was clean)\n",
+            "`pool_seal`, which the series rests on, was never proven as it is on this base\n",
+            "include/linux/pool.h:7: \tpool->left = 2;\n",
+            "not proven: the recipe has no `[[check.configuration]]` to build in\n",
+        ],
+    );
     let record = &play.records()["v1.2"]["record"];
     assert_eq!(record["verdict"], "unproven");
     assert_eq!(play.verdicts("v1.2"), ["clean"; 4]);
@@ -250,13 +258,14 @@ fn a_harmless_change_of_what_a_series_rests_on_is_proven_and_a_harmful_one_refus
     };
     real.base("v2", harmless);
     let said = real.bot();
-    for words in [
-        "zone-device on v2: clean",
-        "`__init_single_page`, which the series rests on, was never proven as it is on this base; the gates prove it here",
-        "(x86-64 gcc)",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
+    says(
+        &said,
+        &[
+            "zone-device on v2: clean",
+            "`__init_single_page`, which the series rests on, was never proven as it is on this base; the gates prove it here",
+            "(x86-64 gcc)",
+        ],
+    );
     assert_eq!(gates(&real.record("v2")), ["apply", "build", "equality"]);
 
     // The page frame number goes into every page: a template has that of another page.
@@ -271,14 +280,15 @@ fn a_harmless_change_of_what_a_series_rests_on_is_proven_and_a_harmful_one_refus
     };
     real.base("v3", harmful);
     let said = real.bot();
-    for words in [
-        "zone-device on v3: conflict",
-        "`__init_single_page`, which the series rests on, was never proven as it is on this base; the gates refute it",
-        "equality x86-64 gcc, patch 2: ",
-        "word",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
+    says(
+        &said,
+        &[
+            "zone-device on v3: conflict",
+            "`__init_single_page`, which the series rests on, was never proven as it is on this base; the gates refute it",
+            "equality x86-64 gcc, patch 2: ",
+            "word",
+        ],
+    );
     let refs = real.sandbox.git(["for-each-ref"]);
     let refs = refs.env("GIT_DIR", &real.store.path).run().expect_exit(0);
     assert!(refs.stdout.contains_str("refs/heads/reroll/zone-device/v2"));

@@ -164,6 +164,15 @@ fn there_is_a_man_page_for_each_subcommand() {
     sandbox.reroll(["man", "nowhere"]).run().refused(2);
 }
 
+/// Commands that print to standard output.
+const PRINTING: [&[&str]; 5] = [
+    &["facts"],
+    &["facts", "--json"],
+    &["explain"],
+    &["regen", "--author", AUTHOR, "--mbox", "-"],
+    &["regen", "--author", AUTHOR, "-n", "--json"],
+];
+
 #[test]
 fn a_full_disk_behind_standard_output_is_told_and_no_bug() {
     let tiny = Tiny::new();
@@ -173,42 +182,29 @@ fn a_full_disk_behind_standard_output_is_told_and_no_bug() {
             .open("/dev/full")
             .expect("Linux has it")
     };
+    let is_told = |ran: Ran, args: &[&str]| {
+        assert_eq!(ran.code, Some(4), "{args:?}: {}", ran.stderr);
+        for words in ["cannot write to standard output", "hint: "] {
+            assert!(ran.stderr.contains(words), "{args:?}: {}", ran.stderr);
+        }
+    };
     for args in [
         &["--help"][..],
         &["--version"],
         &["regen", "--help"],
         &["completions", "bash"],
     ] {
-        let ran = tiny.sandbox.reroll(args).run_into(full());
-        assert_eq!(ran.code, Some(4), "{args:?}: {}", ran.stderr);
+        is_told(tiny.sandbox.reroll(args).run_into(full()), args);
     }
-    for args in [
-        &["facts"][..],
-        &["facts", "--json"],
-        &["explain"],
-        &["regen", "--author", AUTHOR, "--mbox", "-"],
-        &["regen", "--author", AUTHOR, "-n", "--json"],
-    ] {
-        let ran = tiny.reroll(args).run_into(full());
-        assert_eq!(ran.code, Some(4), "{args:?}: {}", ran.stderr);
-        assert!(
-            ran.stderr.contains("cannot write to standard output"),
-            "{}",
-            ran.stderr
-        );
+    for args in PRINTING {
+        is_told(tiny.reroll(args).run_into(full()), args);
     }
 }
 
 #[test]
 fn a_closed_pipe_ends_a_command_quietly() {
     let tiny = Tiny::new();
-    for args in [
-        &["facts"][..],
-        &["facts", "--json"],
-        &["explain"],
-        &["regen", "--author", AUTHOR, "--mbox", "-"],
-        &["regen", "--author", AUTHOR, "-n", "--json"],
-    ] {
+    for args in PRINTING {
         let mut child = tiny.reroll(args).start();
         drop(child.stdout.take());
         let mut stderr = String::new();
