@@ -80,6 +80,8 @@ struct Reach<'a, 'r> {
     index: &'a Index<'r>,
     spec: &'a RestsSpec,
     beyond: BTreeSet<&'a str>,
+    /// The C files that the series' functions are in.
+    own: BTreeSet<&'a str>,
     /// By name; tags are written with their keyword.
     items: BTreeMap<String, Item>,
     tags: BTreeSet<String>,
@@ -108,6 +110,7 @@ pub fn reach(index: &Index<'_>, spec: &RestsSpec, roots: &[Root]) -> Result<Vec<
         index,
         spec,
         beyond: beyond.map(String::as_str).collect(),
+        own: roots.iter().filter_map(|it| it.path.as_deref()).collect(),
         items: BTreeMap::new(),
         tags: BTreeSet::new(),
         members: BTreeSet::new(),
@@ -181,7 +184,7 @@ impl Reach<'_, '_> {
         } = step;
         let all = self.index.definitions(name)?;
         let visible = all.into_iter().filter(|found| {
-            found.definition.kind != Kind::Tag && is_visible(found, path.as_deref())
+            found.definition.kind != Kind::Tag && self.is_visible(found, path.as_deref())
         });
         let mut definitions: Vec<_> = visible.collect();
         // A body says all that a prototype says.
@@ -209,6 +212,23 @@ impl Reach<'_, '_> {
         };
         self.items.insert(name.clone(), item);
         Ok(())
+    }
+
+    /// Whether code in the file at `path` can mean this definition: what another C file keeps to itself is none of its business. Code of no
+    /// C file, a template's or a header's, means in the series' own files what they say.
+    fn is_visible(&self, found: &Found, path: Option<&str>) -> bool {
+        let is_there = match path {
+            Some(path) => path == found.path,
+            None => self.own.contains(found.path.as_str()),
+        };
+        if !found.path.ends_with(".c") || is_there {
+            return true;
+        }
+        let is_static = tokens_in(found.text(), 0..found.text().len())
+            .iter()
+            .take_while(|token| !token.is(found.text(), "("))
+            .any(|token| token.is(found.text(), "static"));
+        found.definition.kind == Kind::Function && !is_static
     }
 
     /// A structure: all of it where the recipe rests on its layout, else the members that are used.
@@ -272,18 +292,6 @@ impl Reach<'_, '_> {
         );
         Ok(())
     }
-}
-
-/// Whether code in the file at `path` can mean this definition: what another C file keeps to itself is none of its business.
-fn is_visible(found: &Found, path: Option<&str>) -> bool {
-    if !found.path.ends_with(".c") || path == Some(found.path.as_str()) {
-        return true;
-    }
-    let is_static = tokens_in(found.text(), 0..found.text().len())
-        .iter()
-        .take_while(|token| !token.is(found.text(), "("))
-        .any(|token| token.is(found.text(), "static"));
-    found.definition.kind == Kind::Function && !is_static
 }
 
 /// The names, tags and members in a piece of code.

@@ -176,6 +176,14 @@ fn what_says_something_else_is_unproven_and_shown() {
             "#define lamp_power_batched(lamp, on) 0",
             ["`lamp_power_batched`", "define"],
         ),
+        // What only the series' own text uses means in the file what the file says.
+        (
+            "",
+            FILE,
+            "#define LEVELS 8\n",
+            "#define LEVELS 8\n#define lamp_power_batched(lamp, on) 0\n",
+            ["`lamp_power_batched`", "drivers/lamp.c"],
+        ),
     ];
     for (table, path, from, to, words) in cases {
         let mut tiny = proven(table);
