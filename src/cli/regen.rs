@@ -167,7 +167,11 @@ pub(super) fn applied(what: &[String], taken: &[Taken], json: bool, ui: Ui) -> R
         let report = serde_json::json!({ "version": 1, "applied": what, "upstream": taken });
         print_json(&report, ui)?;
     } else {
-        let what = what.join(", ");
+        // Patches that neither make files nor define functions have nothing to be called by.
+        let what = match what {
+            [] => "all of the series".to_owned(),
+            what => what.join(", "),
+        };
         ui.status(&format!("already applied: the base has {what}"));
     }
     Ok(Exit::Done)

@@ -10,6 +10,7 @@ pub mod record;
 mod standing;
 mod taken;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
@@ -21,7 +22,7 @@ pub use standing::{Rest, Standing, Unproven};
 pub use taken::Taken;
 
 use crate::error::Refusal;
-use crate::index::{Index, Question};
+use crate::index::{Index, Kind, Question};
 use crate::recipe::{Action, Recipe, RestsSpec, Spot, Text};
 
 /// What the index of a base is asked for a recipe.
@@ -96,20 +97,22 @@ pub fn reached(
         text: without_tags(text).into_bytes(),
         path: None,
     }));
+    let own = own(recipe, &roots);
     let mut items = reach(index, spec, &roots)?;
-    let own = |name: &str| {
-        recipe
-            .functions
-            .iter()
-            .any(|function| function.name == name)
-            || recipe
-                .patches
-                .iter()
-                .flat_map(|patch| &patch.edits)
-                .any(|edit| edit.defines.iter().any(|it| it == name))
-    };
-    items.retain(|item| !own(&item.name));
+    items.retain(|item| !own.contains(&item.name));
     Ok(items)
+}
+
+/// The names of what the series edits or defines: where a base has a part of the series, they are there already, and whether that part is
+/// the recipe's is found by its content.
+fn own(recipe: &Recipe, roots: &[Root]) -> BTreeSet<String> {
+    let edits = recipe.patches.iter().flat_map(|patch| &patch.edits);
+    let functions = recipe.functions.iter().map(|function| &function.name);
+    let declared = functions.chain(edits.flat_map(|edit| &edit.defines));
+    let texts = roots.iter().filter(|root| root.path.is_none());
+    let written = texts.flat_map(|root| crate::index::scan(&root.text).definitions);
+    let written = written.filter(|it| matches!(it.kind, Kind::Macro | Kind::Call));
+    declared.cloned().chain(written.map(|it| it.name)).collect()
 }
 
 /// How a base stands, by the definitions that are reached there and by what the recipe takes from it.

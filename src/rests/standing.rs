@@ -183,7 +183,7 @@ impl Standing {
 impl Unproven {
     fn of(item: &Item, proven: &Proven) -> Self {
         let known = proven.known(&item.name);
-        let nearest = known.iter().max_by_key(|known| common(known, item));
+        let nearest = known.iter().min_by_key(|known| distance(known, item));
         let old: Vec<&str> = nearest
             .map(|known| known.pieces.split(' ').collect())
             .unwrap_or_default();
@@ -244,14 +244,13 @@ impl Unproven {
     }
 }
 
-/// How many pieces a known form shares with an item's.
-fn common(known: &Known, item: &Item) -> usize {
-    let own = &item.form.pieces;
-    known
-        .pieces
-        .split(' ')
-        .filter(|id| own.iter().any(|own| own == id))
-        .count()
+/// How many pieces a known form and an item's do not share.
+fn distance(known: &Known, item: &Item) -> usize {
+    let (own, known): (&[String], Vec<&str>) =
+        (&item.form.pieces, known.pieces.split(' ').collect());
+    let gone = known.iter().filter(|id| !own.iter().any(|own| own == *id));
+    let new = own.iter().filter(|id| !known.contains(&id.as_str()));
+    gone.count() + new.count()
 }
 
 /// A text that is no definition, line by line.
@@ -294,4 +293,38 @@ fn shown(found: &Found, known: Option<&[&str]>) -> Vec<String> {
         number += 1;
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rests::Form;
+    use crate::rests::record::ProvenBase;
+
+    #[test]
+    fn a_definition_is_shown_beside_the_form_that_it_differs_least_from() {
+        let item = |id: &str, pieces: &str| Item {
+            name: "a".to_owned(),
+            form: Form {
+                id: id.to_owned(),
+                pieces: pieces.split(' ').map(str::to_owned).collect(),
+            },
+            definitions: Vec::new(),
+            by: String::new(),
+            quoted: None,
+        };
+        let mut proven = Proven::nothing("code");
+        for (release, pieces) in [("old", "x x x x x y"), ("new", "x b c")] {
+            let base = ProvenBase {
+                release: release.to_owned(),
+                tree: release.to_owned(),
+                configurations: Vec::new(),
+            };
+            proven.add(base, &[item(release, pieces)]);
+        }
+        // One piece more than the new form, and the old one's `y` is no loss.
+        let found = Unproven::of(&item("now", "x b c d"), &proven);
+        assert_eq!(found.gone, 0);
+        assert_eq!(found.proven_on, ["new", "old"]);
+    }
 }

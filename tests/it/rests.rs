@@ -9,6 +9,7 @@ use reroll::rests::record::ProvenBase;
 use reroll::rests::{self, Proven, Standing};
 use reroll::series::{Options, Regenerated, regenerate};
 
+use crate::recipe::with_edits;
 use crate::support::Tiny;
 
 const FILE: &str = "drivers/lamp.c";
@@ -176,6 +177,30 @@ fn what_says_something_else_is_unproven_and_shown() {
             "#define lamp_power_batched(lamp, on) 0",
             ["`lamp_power_batched`", "define"],
         ),
+        // What an open metavariable stands for.
+        (
+            "",
+            FILE,
+            "lamp_power(lamp, true)",
+            "lamp_power(lamp, false)",
+            ["`edit batch/switch`", "lamp_start: "],
+        ),
+        // What a fact is.
+        (
+            "",
+            FILE,
+            "\t\tlamp_wait(lamp, 10);\n",
+            "",
+            ["`fact waits`", "otherwise than"],
+        ),
+        // A macro hides a member of the same name.
+        (
+            "",
+            FILE,
+            "#define LEVELS 8\n",
+            "#define LEVELS 8\n#define owner other\n",
+            ["`owner`", "was never seen"],
+        ),
         // What only the series' own text uses means in the file what the file says.
         (
             "",
@@ -312,6 +337,73 @@ fn names_that_an_edit_adds_are_new() {
         tiny.change(path, from, to);
         tiny.refused(3, &[words]);
     }
+}
+
+#[test]
+fn macros_that_an_edit_writes_are_new() {
+    let edit = "[[edit]]\nname = \"a\"\nfile = \"drivers/lamp.c\"\naction = \"insert\"\nplace = \"before\"\nfunction = \"lamp_set\"\ntext = \"#define SLOW 1\"\n";
+    with_edits(&[edit]).regen().run().expect_exit(0);
+    let level = "#define LEVELS 8\n";
+    for (path, from, to) in [
+        (FILE, level, "#define LEVELS 8\n#define SLOW 2\n"),
+        (FILE, level, "#define LEVELS 8\n#define SLOW(x) x\n"),
+        (
+            "include/linux/bus.h",
+            "int bus_id(",
+            "#define SLOW 2\nint bus_id(",
+        ),
+    ] {
+        let mut tiny = with_edits(&[edit]);
+        tiny.change(path, from, to);
+        tiny.refused(3, &["edit `a` defines `SLOW`, but a macro of that name"]);
+    }
+    // The very line at the very place is the patch itself.
+    let mut tiny = with_edits(&[edit]);
+    tiny.change(FILE, level, "#define LEVELS 8\n\n#define SLOW 1\n");
+    let ran = tiny.regen().run().expect_exit(0);
+    let said = "already applied: the base has all of the series\n";
+    assert!(ran.stderr.ends_with(said), "{}", ran.stderr);
+}
+
+#[test]
+fn a_part_of_the_file_beside_it_is_accounted_for_and_a_member_is_no_mention() {
+    let include = "#include <linux/wires.h>\n";
+    let with = |text: &str| {
+        let mut tiny = Tiny::new();
+        tiny.change(FILE, include, &format!("{include}#include \"tails.h\"\n"));
+        tiny.commit(&[("drivers/tails.h", text.as_bytes())], "more\n");
+        tiny
+    };
+    let call = "static inline int all(struct bus *bus)\n{\n\treturn lamp_scan(bus, 3);\n}\n";
+    with(call).refused(
+        3,
+        &[
+            "`lamp_scan()` takes another parameter",
+            "drivers/tails.h:3 mentions it",
+        ],
+    );
+    with("/* lamp_scan() is elsewhere. */\n")
+        .regen()
+        .run()
+        .expect_exit(0);
+    for member in [
+        "struct ops {\n\tint lamp_scan;\n};\n",
+        "struct ops {\n\tint lamp_scan;\n\tint more;\n};\n\nstatic int of(struct ops *ops)\n{\n\treturn ops->lamp_scan;\n}\n",
+    ] {
+        let mut tiny = Tiny::new();
+        let comment = "/* Sets a level. */\n";
+        tiny.change(FILE, comment, &format!("{member}\n{comment}"));
+        tiny.regen().run().expect_exit(0);
+    }
+}
+
+#[test]
+fn an_attribute_with_arguments_in_front_of_a_name_is_none() {
+    let mut tiny = Tiny::new();
+    let head = "int lamp_scan(struct bus *bus, int count)";
+    let odd = format!("__attribute__((aligned(8), cold)) {head}");
+    tiny.change(FILE, head, &odd);
+    tiny.regen().run().expect_exit(0);
 }
 
 #[test]
