@@ -180,7 +180,7 @@ impl Question<'_> {
         }
         let (_, mut writer) = run.end();
         let subjects = patches.iter().map(|spec| {
-            let message = writer.message(spec)?;
+            let (message, _) = writer.message(spec)?;
             Ok(message.lines().next().unwrap_or_default().to_owned())
         });
         subjects.collect::<Result<_>>().map(Some)

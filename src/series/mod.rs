@@ -23,7 +23,7 @@ use crate::bench::letter;
 use crate::bench::record::{self, Standing};
 use crate::edit::Landing;
 use crate::facts::Found;
-use crate::recipe::{Place, Recipe};
+use crate::recipe::Recipe;
 use crate::repo::{Base, Commit, Repo, Signature};
 use crate::rests;
 use crate::template::Templates;
@@ -212,18 +212,7 @@ pub fn regenerate_rest(
         patches.push(patch);
     }
     let (landings, mut writer) = run.end();
-    let place = Place {
-        file: format!("{}/cover.txt", recipe.origin),
-        line: 1,
-    };
-    let mut cover = writer.text("cover.txt", &recipe.cover, &recipe.series.inputs, &place)?;
-    let cover_notes = match recipe.cover_notes.as_str() {
-        "" => String::new(),
-        notes => {
-            let text = writer.text("notes.txt", notes, &recipe.series.inputs, &place)?;
-            text.trim_end().to_owned()
-        }
-    };
+    let (mut cover, cover_notes) = writer.cover()?;
     if !there.is_empty() {
         cover = format!("{}\n\n{}", cover.trim_end(), merged.note());
     }

@@ -98,8 +98,8 @@ impl<'a> Run<'a> {
         });
         let tree_id = self.repo.write_tree(tree_id, &files)?;
         let author = self.writer.options.author.clone();
-        let message: BString = self.writer.message(spec)?.into();
-        let notes = self.writer.notes(spec)?;
+        let (message, notes) = self.writer.message(spec)?;
+        let message = BString::from(message);
         let id = self
             .repo
             .write_commit(tree_id, Some(parent_id), &author, message.as_bstr())?;

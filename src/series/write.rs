@@ -42,30 +42,59 @@ impl Writer<'_> {
         edit_texts(&mut self.templates, self.recipe, edit, texts, &inputs)
     }
 
-    pub(super) fn message(&mut self, spec: &PatchSpec) -> Result<String> {
-        let label = format!("{}/message.txt", spec.name);
-        let message = self.text(&label, &spec.message, &spec.inputs, &spec.place)?;
+    /// The message of a patch, and what stands below its `---`; empty where there is nothing.
+    pub(super) fn message(&mut self, spec: &PatchSpec) -> Result<(String, String)> {
+        let texts = [&*spec.message, &*spec.notes];
+        let name = &spec.name;
+        let labels = ["message", "notes"].map(|text| format!("{name}/{text}.txt"));
+        let (message, notes) = self.with_notes(&labels, texts, &spec.inputs, &spec.place)?;
         let mut message = format!("{}\n", message.trim_end());
         if self.options.sign_off {
             let Signature { name, email, .. } = &self.options.author;
             let line = format!("Signed-off-by: {name} <{email}>");
             message = signed_off(&message, &line);
         }
-        Ok(message)
+        Ok((message, notes))
     }
 
-    /// What stands below the `---` of a patch; empty where there is nothing.
-    pub(super) fn notes(&mut self, spec: &PatchSpec) -> Result<String> {
-        if spec.notes.is_empty() {
-            return Ok(String::new());
+    /// The cover letter's text, and what stands below its `---`.
+    pub(super) fn cover(&mut self) -> Result<(String, String)> {
+        let recipe = self.recipe;
+        let labels = ["cover.txt", "notes.txt"].map(str::to_owned);
+        let texts = [&*recipe.cover, &*recipe.cover_notes];
+        let place = Place {
+            file: format!("{}/cover.txt", recipe.origin),
+            line: 1,
+        };
+        self.with_notes(&labels, texts, &recipe.series.inputs, &place)
+    }
+
+    /// A text and its notes. They share the inputs: each must be used by one of them.
+    fn with_notes(
+        &mut self,
+        labels: &[String; 2],
+        [text, notes]: [&str; 2],
+        inputs: &BTreeMap<String, Fact>,
+        place: &Place,
+    ) -> Result<(String, String)> {
+        let only = |wanted: &dyn Fn(&str) -> bool| -> BTreeMap<String, Fact> {
+            let inputs = inputs.iter().filter(|(name, _)| wanted(name));
+            inputs
+                .map(|(name, it)| (name.clone(), it.clone()))
+                .collect()
+        };
+        let own = only(&|name| mentions(text, name) || !mentions(notes, name));
+        let text = self.text(&labels[0], text, &own, place)?;
+        if notes.is_empty() {
+            return Ok((text, String::new()));
         }
-        let label = format!("{}/notes.txt", spec.name);
-        let notes = self.text(&label, &spec.notes, &spec.inputs, &spec.place)?;
-        Ok(notes.trim_end().to_owned())
+        let own = only(&|name| mentions(notes, name));
+        let notes = self.text(&labels[1], notes, &own, place)?;
+        Ok((text, notes.trim_end().to_owned()))
     }
 
     /// Renders a text that is no part of an edit.
-    pub(super) fn text(
+    fn text(
         &mut self,
         label: &str,
         text: &str,

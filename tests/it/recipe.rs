@@ -51,6 +51,50 @@ fn golden(name: &str, found: &BTreeMap<String, BString>) {
 }
 
 #[test]
+fn notes_stand_below_the_line_and_in_no_commit() {
+    let tiny = Tiny::new();
+    let dir = "patches/tiny/0002-batch";
+    // The notes use an input that the message has too, and one that only they have.
+    let patch = tiny.sandbox.read(format!("{dir}/patch.toml"));
+    let patch = patch.replace("[inputs]\n", "[inputs]\nrelease = \"base.release\"\n");
+    tiny.sandbox.write(format!("{dir}/patch.toml"), patch);
+    let notes = "Level @{ level }@, on @{ release }@.\n";
+    tiny.sandbox.write(format!("{dir}/notes.txt"), notes);
+    tiny.sandbox
+        .write("patches/tiny/notes.txt", "Changes since v1: none.\n");
+    tiny.regen()
+        .args(["--ref", "refs/heads/series"])
+        .run()
+        .expect_exit(0);
+    let mails = tiny.sandbox.files("out");
+    let below = |number: &str| {
+        let (_, mail) = mails
+            .iter()
+            .find(|(name, _)| name.contains(number))
+            .expect("a mail");
+        let (_, below) = mail.split_once_str("\n---\n").expect("a line");
+        below.as_bstr().to_owned()
+    };
+    let (found, release) = (below("-0002-"), "on 3.1.4.\n");
+    assert!(
+        found.starts_with(b"Level ") && found.contains_str(release),
+        "{found}"
+    );
+    assert!(below("-0000-").starts_with(b"Changes since v1: none.\n"));
+    assert!(!below("-0001-").contains_str("Level "));
+    let base = tiny
+        .store
+        .repo
+        .base("refs/heads/series~1")
+        .expect("a commit");
+    let message = tiny.store.repo.commit(base.commit_id).expect("it").message;
+    assert!(!message.contains_str("Level "), "{message}");
+    // An input that neither uses is refused as ever.
+    tiny.sandbox.write(format!("{dir}/notes.txt"), "Nothing.\n");
+    tiny.refused(2, &["does not use its input `release`"]);
+}
+
+#[test]
 fn a_recipe_of_every_action_gives_the_golden_mails_and_files() {
     let tiny = Tiny::new();
     tiny.regen()
