@@ -9,7 +9,7 @@ use super::select::print_json;
 use crate::cache::{AddOptions, Cache, State};
 use crate::error::Exit;
 use crate::import::Source;
-use crate::lab::{Lab, Mode, Pruned, Pruning};
+use crate::lab::{Lab, Mode, Pruned, Pruning, prune_files};
 use crate::ui::{Ui, shown_size, shown_text};
 
 /// Import kernels into the cache, as bases that `--base NAME` finds, list them, and give their space back.
@@ -49,7 +49,7 @@ enum Command {
         /// The base's name
         name: String,
     },
-    /// Remove sources and builds that `check` and `bench` left in the cache and nobody has used for a while
+    /// Remove sources and builds that `check` and `bench` left in the cache and nobody has used for a while, and indexes of trees as old
     ///
     /// The source of a base in the cache stays, and so does the one of a build that stays. What a run uses now is never touched. Whatever is
     /// removed is made again when it is needed.
@@ -110,12 +110,17 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 
 fn prune(cache: &Cache, days: u32, mode: Mode, ui: Ui) -> Result<()> {
     let lab = cache.lab_path();
-    let pruning = if lab.is_dir() {
-        let unused_for = Duration::from_hours(24 * u64::from(days));
+    let unused_for = Duration::from_hours(24 * u64::from(days));
+    let mut pruning = if lab.is_dir() {
         Lab::open(&lab)?.prune(&cache.trees()?, unused_for, mode)?
     } else {
         Pruning::default()
     };
+    for dir in [cache.index_path(), cache.places_path()] {
+        pruning
+            .gone
+            .extend(prune_files(&dir, unused_for, mode)?.gone);
+    }
     let (removed, freed) = match mode {
         Mode::Remove => ("removed", "freed"),
         Mode::Tell => ("would remove", "would free"),

@@ -11,7 +11,7 @@ mod table;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -39,6 +39,8 @@ pub struct Index<'r> {
     repo: &'r Repo,
     tree_id: ObjectId,
     table: Table,
+    /// Its file in the cache.
+    kept_in: Option<PathBuf>,
     /// The files that somebody has asked about.
     read: RefCell<HashMap<String, Rc<File>>>,
 }
@@ -86,6 +88,7 @@ impl<'r> Index<'r> {
         cache: Option<&Path>,
     ) -> Result<Self> {
         let file = cache.map(|cache| cache.join(table::file_name(tree_id, question)));
+        let kept_in = file.clone();
         let known = file.as_deref().and_then(Table::read);
         let table = match known {
             Some(table) => table,
@@ -101,6 +104,7 @@ impl<'r> Index<'r> {
             repo,
             tree_id,
             table,
+            kept_in,
             read: RefCell::default(),
         })
     }
@@ -109,6 +113,12 @@ impl<'r> Index<'r> {
     #[must_use]
     pub fn kinds(&self, name: &str) -> Vec<(Kind, &str)> {
         self.table.find(name)
+    }
+
+    /// Its file in the cache, whether or not it could be written; what is found by way of it can be kept beside it.
+    #[must_use]
+    pub fn kept_in(&self) -> Option<&Path> {
+        self.kept_in.as_deref()
     }
 
     /// How many names it has, and how many files.

@@ -23,7 +23,7 @@ use crate::lock::{Hold, Lock, Waiting};
 use crate::repo::{self, ObjectId, Repo};
 use crate::ui::shown_text;
 
-pub use prune::{Mode, Pruned, Pruning};
+pub use prune::{Mode, Pruned, Pruning, prune_files};
 
 /// The content of some paths of a tree; `None` is a path that is not there.
 pub type Files = BTreeMap<BString, Option<repo::File>>;

@@ -15,6 +15,9 @@ use crate::exec::check_interrupted;
 use crate::lock::{Hold, Lock, last_used};
 use crate::repo::ObjectId;
 
+/// What the blocks of a file's metadata are, in bytes, on every file system.
+const BLOCK: u64 = 512;
+
 /// Whether something is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -92,6 +95,44 @@ impl Lab {
     }
 }
 
+/// Removes the files in a directory of the cache that were made so long ago: what is known of trees, which is found out again. Nobody locks
+/// them: they are read whole, and made aside.
+pub fn prune_files(dir: &Path, made_before: Duration, mode: Mode) -> Result<Pruning> {
+    let before = SystemTime::now().checked_sub(made_before);
+    let mut bytes = 0;
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Pruning::default()),
+        Err(error) => return Err(error).with_context(|| not_written(dir)),
+    };
+    for entry in entries {
+        let path = entry.with_context(|| not_written(dir))?.path();
+        let found = path.symlink_metadata();
+        let Some(found) = found.ok().filter(fs::Metadata::is_file) else {
+            continue;
+        };
+        let is_old = found
+            .modified()
+            .is_ok_and(|made| before.is_some_and(|it| made <= it));
+        if !is_old {
+            continue;
+        }
+        bytes += found.blocks() * BLOCK;
+        if mode == Mode::Remove {
+            fs::remove_file(&path).with_context(|| not_written(&path))?;
+        }
+    }
+    let name = dir.file_name().unwrap_or_default();
+    let gone = Pruned {
+        path: name.into(),
+        bytes,
+    };
+    Ok(Pruning {
+        gone: (bytes > 0).then_some(gone).into_iter().collect(),
+        in_use: 0,
+    })
+}
+
 /// A pruning on its way.
 struct Pruner<'a> {
     lab: &'a Lab,
@@ -158,7 +199,6 @@ fn directories(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// How much space a directory takes, with all that is below it. Links are not followed.
 fn space(dir: &Path) -> Result<u64> {
-    const BLOCK: u64 = 512;
     let mut bytes = 0;
     let mut open = vec![dir.to_owned()];
     while let Some(path) = open.pop() {

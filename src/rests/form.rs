@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::index::Found;
 use crate::index::lex::{Token, tokens_in};
 use crate::recipe::digest;
@@ -15,7 +17,7 @@ const DIGITS: usize = 16;
 const PIECE_DIGITS: usize = 6;
 
 /// A form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// A digest of all of it.
     pub id: String,

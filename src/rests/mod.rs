@@ -5,6 +5,7 @@
 //! structure that it copies has moved. So each definition has a form, and a form that was never proven makes the base unproven.
 
 mod form;
+mod kept;
 mod reach;
 pub mod record;
 mod standing;
@@ -16,7 +17,8 @@ use std::path::Path;
 use anyhow::Result;
 
 pub use form::Form;
-pub use reach::{Item, Root, reach};
+use kept::Kept;
+pub use reach::{Item, Root, Said, reach};
 pub use record::Proven;
 pub use standing::{Rest, Standing, Unproven};
 pub use taken::Taken;
@@ -98,7 +100,15 @@ pub fn reached(
         path: None,
     }));
     let own = own(recipe, &roots);
+    let kept = Kept::of(index, spec, &roots);
+    if let (Some(mut items), Ok(proven)) = (kept.read(), proven(recipe)?) {
+        items.retain(|item| !own.contains(&item.name));
+        if items.iter().all(|it| proven.knows(&it.name, &it.form)) {
+            return Ok(items);
+        }
+    }
     let mut items = reach(index, spec, &roots)?;
+    kept.write(&items);
     items.retain(|item| !own.contains(&item.name));
     Ok(items)
 }

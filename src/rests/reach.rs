@@ -19,32 +19,35 @@ pub struct Item {
     pub name: String,
     /// What it says on this base.
     pub form: Form,
-    /// Where it is.
-    pub definitions: Vec<Found>,
+    /// Where it is: `file:line`, the first of them if there are several.
+    pub place: String,
     /// What led to it: the name of another item, or the series itself.
     pub by: String,
-    /// What was taken from the base, where it is no definition.
-    pub quoted: Option<Quoted>,
+    /// What a person can be shown of it.
+    pub said: Said,
 }
 
-/// A text of a base.
+/// What a person can be shown of an item.
 #[derive(Debug, Clone)]
-pub struct Quoted {
-    /// Where it is.
-    pub place: String,
-    /// It.
-    pub text: String,
+pub enum Said {
+    /// The definitions of a name.
+    Definitions(Vec<Found>),
+    /// A text of the base, where it is no definition.
+    Text(String),
+    /// Nothing: only the form was kept, from another run.
+    Nothing,
 }
 
 impl Item {
-    /// Where it is: `file:line`, the first of them if there are several.
-    #[must_use]
-    pub fn place(&self) -> String {
-        if let Some(quoted) = &self.quoted {
-            return quoted.place.clone();
+    fn of(name: &str, form: Form, by: &str, definitions: Vec<Found>) -> Self {
+        let first = definitions.first();
+        Self {
+            name: name.to_owned(),
+            form,
+            place: first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line())),
+            by: by.to_owned(),
+            said: Said::Definitions(definitions),
         }
-        let first = self.definitions.first();
-        first.map_or_else(String::new, |it| format!("{}:{}", it.path, it.line()))
     }
 }
 
@@ -203,13 +206,8 @@ impl Reach<'_, '_> {
             let path = found.path.ends_with(".c").then_some(found.path.as_str());
             self.mention(mentions(&found.file.text, &tokens), name, path, depth + 1);
         }
-        let item = Item {
-            name: name.clone(),
-            form: form(&definitions.iter().collect::<Vec<_>>()),
-            definitions,
-            by: by.clone(),
-            quoted: None,
-        };
+        let form = form(&definitions.iter().collect::<Vec<_>>());
+        let item = Item::of(name, form, by, definitions);
         self.items.insert(name.clone(), item);
         Ok(())
     }
@@ -279,17 +277,8 @@ impl Reach<'_, '_> {
             }
         }
         let name = format!("struct {tag}");
-        let by = String::new();
-        self.items.insert(
-            name.clone(),
-            Item {
-                name,
-                form,
-                definitions,
-                by,
-                quoted: None,
-            },
-        );
+        let item = Item::of(&name, form, "", definitions);
+        self.items.insert(name, item);
         Ok(())
     }
 }

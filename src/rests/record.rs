@@ -205,6 +205,7 @@ fn parse<T: serde::de::DeserializeOwned>(label: &str, text: &str) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rests::reach::Said;
 
     fn item(name: &str, form: &str) -> Item {
         Item {
@@ -213,9 +214,9 @@ mod tests {
                 id: form.to_owned(),
                 pieces: vec!["aa".to_owned(), form.to_owned()],
             },
-            definitions: Vec::new(),
+            place: String::new(),
             by: String::new(),
-            quoted: None,
+            said: Said::Nothing,
         }
     }
 

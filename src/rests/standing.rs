@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use serde::Serialize;
 
 use super::form::{condition_id, pieces};
-use super::reach::Item;
+use super::reach::{Item, Said};
 use super::record::{Known, Proven};
 use crate::index::Found;
 use crate::ui::shown_text;
@@ -68,7 +68,7 @@ impl Standing {
         let items = self.items.iter();
         let rest = |item: &Item| Rest {
             name: item.name.clone(),
-            place: item.place(),
+            place: item.place.clone(),
             by: item.by.clone(),
             form: item.form.id.clone(),
             proven: self.reason.is_none() && !self.unproven.iter().any(|it| it.name == item.name),
@@ -197,16 +197,16 @@ impl Unproven {
         proven_on.dedup();
         Self {
             name: item.name.clone(),
-            place: item.place(),
+            place: item.place.clone(),
             by: item.by.clone(),
             proven_on,
-            lines: match &item.quoted {
-                Some(quoted) => quoted_lines(&quoted.text),
-                None => item
-                    .definitions
+            lines: match &item.said {
+                Said::Text(text) => quoted_lines(text),
+                Said::Definitions(definitions) => definitions
                     .iter()
                     .flat_map(|it| shown(it, nearest.map(|_| old.as_slice())))
                     .collect(),
+                Said::Nothing => Vec::new(),
             },
             gone,
         }
@@ -309,9 +309,9 @@ mod tests {
                 id: id.to_owned(),
                 pieces: pieces.split(' ').map(str::to_owned).collect(),
             },
-            definitions: Vec::new(),
+            place: String::new(),
             by: String::new(),
-            quoted: None,
+            said: Said::Nothing,
         };
         let mut proven = Proven::nothing("code");
         for (release, pieces) in [("old", "x x x x x y"), ("new", "x b c")] {

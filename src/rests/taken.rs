@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::form::{Form, text_form};
-use super::reach::{Item, Quoted};
+use super::form::text_form;
+use super::reach::{Item, Said};
 use crate::edit::Landing;
 use crate::facts::Found;
 use crate::pattern::Pattern;
@@ -117,15 +117,11 @@ fn is_divided(recipe: &Recipe, pattern: &Pattern) -> bool {
 }
 
 fn item(name: String, text: &str, place: String) -> Item {
-    let form: Form = text_form(text.as_bytes());
     Item {
         name,
-        form,
-        definitions: Vec::new(),
+        form: text_form(text.as_bytes()),
+        place,
         by: String::new(),
-        quoted: Some(Quoted {
-            place,
-            text: text.to_owned(),
-        }),
+        said: Said::Text(text.to_owned()),
     }
 }

@@ -1123,6 +1123,32 @@ fn what_was_not_used_for_long_is_pruned_and_made_again() {
 }
 
 #[test]
+fn what_was_found_of_a_tree_long_ago_is_pruned() {
+    let kernel = clean();
+    for (dir, days) in [("index", 29), ("index", 31), ("places", 31)] {
+        let dir = kernel.path("cache/reroll").join(dir);
+        fs::create_dir_all(&dir).expect("a directory");
+        let file = fs::File::create(dir.join(format!("{days}-days"))).expect("a file");
+        std::io::Write::write_all(&mut &file, b"x").expect("written");
+        let then = std::time::SystemTime::now() - Duration::from_hours(24 * days);
+        file.set_modified(then).expect("a time");
+    }
+    let file = |name: &str| kernel.path("cache/reroll").join(name);
+    let said = kernel.base(&["prune", "--dry-run"]);
+    assert!(
+        said.contains("would remove index (") && file("index/31-days").exists(),
+        "{said}"
+    );
+    let said = kernel.base(&["prune"]);
+    assert!(
+        said.contains("removed index (") && said.contains("removed places ("),
+        "{said}"
+    );
+    assert!(file("index/29-days").exists());
+    assert!(!file("index/31-days").exists() && !file("places/31-days").exists());
+}
+
+#[test]
 fn the_source_of_a_base_in_the_cache_is_not_pruned_before_the_base_is_removed() {
     let kernel = clean();
     for (name, text) in &Kernel::new().files {
