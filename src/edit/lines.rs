@@ -1,30 +1,38 @@
 //! Finds the places of whole lines that have their own order: `#include`s, and sorted runs.
 //!
-//! Hides what makes a run sorted.
+//! Hides what makes a run sorted, and which lines are there in every configuration.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anyhow::Result;
 use bstr::{BStr, ByteSlice};
 
+use super::search::behind_comments;
 use super::{Anchor, Layout, Search};
-use crate::syntax::{code_lines, line_end, line_of, line_start};
+use crate::syntax::{code_lines, line_end, line_of, line_start, logical_line_end};
 
 impl Search<'_> {
-    /// The place of a new `#include <header>`: in its alphabetical place where the last run of includes from the same directory
-    /// is sorted, behind that run where it is not, and in a paragraph of its own behind all includes where there is none.
+    /// The place of a new `#include <header>` among those at the head of the file: in its alphabetical place where the last run of includes
+    /// from the same directory is sorted, behind that run where it is not, and in a paragraph of its own behind all of them where there is none.
     pub(super) fn include(&self, text: &[u8], header: &str) -> Result<Anchor> {
         let line = format!("#include <{header}>");
-        let includes: Vec<(usize, &BStr)> = include_lines(text);
-        let there = includes
-            .iter()
-            .find(|(_, found)| found.trim() == line.as_bytes());
-        if let Some((offset, _)) = there {
+        let includes = Includes::of(text);
+        let is_it = |(_, found): &&(Range<usize>, &BStr)| found.trim() == line.as_bytes();
+        if let Some((range, _)) = includes.head.iter().find(is_it) {
             return Ok(Anchor {
                 matched: line,
-                ..whole_lines(text, *offset, Layout::Nothing)
+                ..whole_lines(text, range.start, Layout::Nothing)
             });
         }
+        if let Some((range, _)) = includes.elsewhere.iter().find(is_it) {
+            let (file, number) = (&self.edit.file, line_of(text, range.start));
+            return Err(self.lost(
+                format!("`{file}` includes `<{header}>` already, but not in every configuration, or not at its head"),
+                vec![format!("  {file}:{number}: {line}")],
+            ));
+        }
+        let includes = includes.head;
         let directory = header
             .split_once('/')
             .map_or("", |(directory, _)| directory);
@@ -45,14 +53,14 @@ impl Search<'_> {
                     .rev()
                     .find(|(_, found)| sorted && found.as_bytes() > line.as_bytes());
                 (
-                    before.map_or_else(|| line_end(text, includes[last].0), |(offset, _)| *offset),
+                    before.map_or_else(|| includes[last].0.end, |(range, _)| range.start),
                     Layout::Lines(String::new()),
                 )
             }
-            (None, Some(&(offset, _))) => (line_end(text, offset), Layout::DefinitionAfter),
+            (None, Some((range, _))) => (range.end, Layout::DefinitionAfter),
             (None, None) => {
                 return Err(self.lost(
-                    format!("`{}` has no `#include` outside of an `#if`", self.edit.file),
+                    format!("`{}` has no `#include` at its head that is outside of an `#if` and of a comment", self.edit.file),
                     Vec::new(),
                 ));
             }
@@ -60,51 +68,59 @@ impl Search<'_> {
         Ok(whole_lines(text, offset, layout))
     }
 
-    /// The place of a line among those that start like it (up to its last word).
+    /// The place of a line among those that start like it (up to its last word) and are there in every configuration.
     pub(super) fn sorted(&self, text: &[u8], line: &str) -> Result<Anchor> {
         let prefix = line
             .rsplit_once(' ')
             .map_or(line, |(prefix, _)| prefix)
             .as_bytes();
-        let mut offset = 0;
-        let mut run = Vec::new();
-        for candidate in text.lines_with_terminator() {
-            if candidate.starts_with(prefix) {
-                run.push((offset, candidate.trim_end()));
-            }
-            offset += candidate.len();
-        }
-        if let Some((offset, _)) = run
+        let is_c = [".c", ".h", ".S"]
             .iter()
-            .find(|(_, candidate)| *candidate == line.as_bytes())
-        {
+            .any(|it| self.edit.file.ends_with(it));
+        let lines = if is_c {
+            c_lines(text)
+        } else {
+            make_lines(text)
+        };
+        let (run, conditional): (Vec<_>, Vec<_>) = lines
+            .into_iter()
+            .map(|line| (line.range.clone(), text[line.range].trim_end(), line.always))
+            .filter(|(_, candidate, _)| candidate.starts_with(prefix))
+            .partition(|(.., always)| *always);
+        let mut there = run.iter().chain(&conditional);
+        if let Some((range, ..)) = there.find(|(_, candidate, _)| *candidate == line.as_bytes()) {
             return Err(self.lost(
                 format!(
                     "`{}:{}` has `{line}` already",
                     self.edit.file,
-                    line_of(text, *offset)
+                    line_of(text, range.start)
                 ),
                 Vec::new(),
             ));
         }
         let place = run
             .iter()
-            .filter(|(_, candidate)| *candidate < line.as_bytes())
+            .filter(|(_, candidate, _)| *candidate < line.as_bytes())
             .count();
         let (before, after) = run.split_at(place);
         if run.is_empty() {
             let what = format!(
-                "`{}` has no line that starts with `{}`",
+                "`{}` has no line {}that starts with `{}`",
                 self.edit.file,
+                if conditional.is_empty() {
+                    ""
+                } else {
+                    "outside of a conditional "
+                },
                 prefix.as_bstr()
             );
             return Err(self.lost(what, Vec::new()));
         }
-        let is_astray = |(at, (_, other)): &(usize, &(usize, &[u8]))| {
+        let is_astray = |(at, (_, other, _)): &(usize, &(Range<usize>, &[u8], bool))| {
             (*at < place) != (*other < line.as_bytes())
         };
-        if let Some((_, (offset, other))) = run.iter().enumerate().find(is_astray) {
-            let (file, number) = (&self.edit.file, line_of(text, *offset));
+        if let Some((_, (range, other, _))) = run.iter().enumerate().find(is_astray) {
+            let (file, number) = (&self.edit.file, line_of(text, range.start));
             return Err(self.lost(
                 format!(
                     "the lines of `{file}` that start with `{}` leave no one place for `{line}`",
@@ -118,29 +134,157 @@ impl Search<'_> {
         }
         let offset = before
             .last()
-            .map_or_else(|| after[0].0, |(offset, _)| line_end(text, *offset));
+            .map_or_else(|| after[0].0.start, |(range, ..)| range.end);
         Ok(whole_lines(text, offset, Layout::Lines(String::new())))
     }
 }
 
-/// `#include` lines with their offsets, without the comments behind them; those below an `#if` left out.
-fn include_lines(text: &[u8]) -> Vec<(usize, &BStr)> {
-    let mut depth = 0_usize;
-    let mut found = Vec::new();
-    for code in code_lines(text) {
-        let line = &text[code.clone()];
-        let Some(directive) = line.strip_prefix(b"#").map(<[u8]>::trim_ascii_start) else {
-            continue;
+/// The `#include`s of a file: their whole lines, each with its text without the comment behind it.
+struct Includes<'a> {
+    /// Those at the head of the file that are there in every configuration, up to the first code, and up to the first macro behind an
+    /// `#include`: what is included behind a macro may be made for it (`CREATE_TRACE_POINTS`).
+    head: Vec<(Range<usize>, &'a BStr)>,
+    /// All others.
+    elsewhere: Vec<(Range<usize>, &'a BStr)>,
+}
+
+impl<'a> Includes<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        let mut found = Self {
+            head: Vec::new(),
+            elsewhere: Vec::new(),
         };
-        if directive.starts_with(b"if") {
-            depth += 1;
-        } else if directive.starts_with(b"endif") {
-            depth = depth.saturating_sub(1);
-        } else if directive.starts_with(b"include") && depth == 0 {
-            found.push((line_start(text, code.start), line.as_bstr()));
+        let guard = usize::from(has_guard(text));
+        let mut depth = 0_usize;
+        let mut at_head = true;
+        for code in code_lines(text) {
+            let line = &text[code.clone()];
+            let Some(directive) = line.trim_ascii_start().strip_prefix(b"#") else {
+                at_head = false;
+                continue;
+            };
+            let directive = directive.trim_ascii_start();
+            match word_of(directive) {
+                b"if" | b"ifdef" | b"ifndef" => depth += 1,
+                b"endif" => depth = depth.saturating_sub(1),
+                b"include" => {
+                    let start = line_start(text, code.start);
+                    let end = line_end(text, behind_comments(text, code.end));
+                    let list = if at_head && depth == guard {
+                        &mut found.head
+                    } else {
+                        &mut found.elsewhere
+                    };
+                    list.push((start..end, line.trim_ascii_start().as_bstr()));
+                }
+                b"define" | b"undef" | b"pragma" => {
+                    let is_plain = found.head.is_empty() && !makes_code(directive);
+                    at_head &= is_plain;
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// Whether a macro makes the headers behind it write code of their own: `include/trace/define_trace.h` does for this one.
+fn makes_code(directive: &[u8]) -> bool {
+    let name = directive.strip_prefix(b"define").unwrap_or_default();
+    name.trim_ascii_start().starts_with(b"CREATE_TRACE_POINTS")
+}
+
+/// Whether a file is a header whose every line is inside of a guard: `#ifndef X`, `#define X`, and the `#endif` is its last code.
+fn has_guard(text: &[u8]) -> bool {
+    let directive = |line: &[u8], word: &str| -> Option<Vec<u8>> {
+        let rest = line.strip_prefix(b"#")?.trim_ascii_start();
+        let rest = rest.strip_prefix(word.as_bytes())?;
+        Some(rest.trim_ascii().to_owned())
+    };
+    let mut lines = code_lines(text).map(|code| &text[code]);
+    let Some(name) = lines.next().and_then(|line| directive(line, "ifndef")) else {
+        return false;
+    };
+    if lines.next().and_then(|line| directive(line, "define")) != Some(name) {
+        return false;
+    }
+    let mut depth = 1_usize;
+    let mut closed = false;
+    for line in lines {
+        if closed {
+            return false;
+        }
+        match line
+            .strip_prefix(b"#")
+            .map(|it| word_of(it.trim_ascii_start()))
+        {
+            Some(b"if" | b"ifdef" | b"ifndef") => depth += 1,
+            Some(b"else" | b"elif") if depth == 1 => return false,
+            Some(b"endif") => depth -= 1,
+            _ => {}
+        }
+        closed = depth == 0;
+    }
+    closed
+}
+
+/// The word that a text starts with.
+fn word_of(text: &[u8]) -> &[u8] {
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// A line of a file, with those that continue it.
+struct Line {
+    range: Range<usize>,
+    /// Whether it is there in every configuration.
+    always: bool,
+}
+
+/// The lines of a C file that hold code.
+fn c_lines(text: &[u8]) -> Vec<Line> {
+    let guard = usize::from(has_guard(text));
+    let mut depth = 0_usize;
+    let mut lines = Vec::new();
+    for code in code_lines(text) {
+        let line = text[code.clone()].trim_ascii_start();
+        match line
+            .strip_prefix(b"#")
+            .map(|it| word_of(it.trim_ascii_start()))
+        {
+            Some(b"if" | b"ifdef" | b"ifndef") => depth += 1,
+            Some(b"endif") => depth = depth.saturating_sub(1),
+            _ => lines.push(Line {
+                range: line_start(text, code.start)
+                    ..line_end(text, behind_comments(text, code.end)),
+                always: depth == guard,
+            }),
         }
     }
-    found
+    lines
+}
+
+/// The lines of a makefile, or of a file that is written like one (`Kconfig`, a list). A block that starts with a word of theirs (`if`,
+/// `define`) ends with `endif` or `endef`; what starts with a tab is a recipe or an attribute of the line above.
+fn make_lines(text: &[u8]) -> Vec<Line> {
+    let mut depth = 0_usize;
+    let mut lines = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let end = logical_line_end(text, at);
+        match word_of(text[at..end].trim_start_with(|it| it == ' ')) {
+            b"if" | b"ifdef" | b"ifndef" | b"ifeq" | b"ifneq" | b"define" => depth += 1,
+            b"endif" | b"endef" => depth = depth.saturating_sub(1),
+            _ => lines.push(Line {
+                range: at..end,
+                always: depth == 0,
+            }),
+        }
+        at = end;
+    }
+    lines
 }
 
 fn whole_lines(text: &[u8], offset: usize, layout: Layout) -> Anchor {

@@ -41,7 +41,7 @@ impl Search<'_> {
             }
             Spot::AfterFunction(name) => {
                 let function = self.function(source, name)?;
-                let end = function.range.end;
+                let end = behind_calls(source.text(), function.range.end, &function.name);
                 Ok(beside(source, function, end, Layout::DefinitionAfter))
             }
             Spot::Before(target) => {
@@ -70,6 +70,12 @@ impl Search<'_> {
                     return Err(self.lost(
                         format!("`{name}()` does not end on a line of its own"),
                         quote(source, &self.edit.file, &(function.start..end)),
+                    ));
+                }
+                if let Some(range) = last_jump(&function)? {
+                    return Err(self.lost(
+                        format!("what stands at the end of `{name}()` would never run: a jump is in front of it"),
+                        quote(source, &self.edit.file, &range),
                     ));
                 }
                 Ok(beside(
@@ -390,7 +396,7 @@ fn pieces(source: &Source, block: Node<'_>, patterns: &[Pattern]) -> Option<(Mat
 }
 
 /// Behind the comments that begin on the line that an offset lies in, with nothing in front of them.
-fn behind_comments(text: &[u8], offset: usize) -> usize {
+pub(super) fn behind_comments(text: &[u8], offset: usize) -> usize {
     let line = &text[offset..line_end(text, offset)];
     let comment = offset + line.len() - line.trim_ascii_start().len();
     let rest = &text[comment..];
@@ -400,6 +406,52 @@ fn behind_comments(text: &[u8], offset: usize) -> usize {
         _ => None,
     };
     length.map_or(offset, |length| behind_comments(text, comment + length))
+}
+
+/// The last statement of a function if it leaves it in any case.
+fn last_jump(function: &Function) -> Result<Option<Range<usize>>> {
+    let block = function.block()?;
+    let mut cursor = block.walk();
+    let last = block.named_children(&mut cursor);
+    let last = last.filter(|node| node.kind() != "comment").last();
+    let mut last = last.filter(|node| !node.kind().starts_with("preproc"));
+    while let Some(node) = last.filter(|node| node.kind() == "labeled_statement") {
+        let children = u32::try_from(node.named_child_count()).unwrap_or(u32::MAX);
+        last = children.checked_sub(1).and_then(|at| node.named_child(at));
+    }
+    let jump = last.filter(|node| matches!(node.kind(), "return_statement" | "goto_statement"));
+    Ok(jump.map(|node| node.byte_range()))
+}
+
+/// Behind the calls in column 0 that follow a function and are about it, as `EXPORT_SYMBOL(name);` is: up to the first line that is none.
+fn behind_calls(text: &[u8], offset: usize, name: &[u8]) -> usize {
+    let mut end = offset;
+    let mut at = offset;
+    while at < text.len() {
+        let line_end = line_end(text, at);
+        let line = text[at..line_end].trim_ascii_end();
+        at = line_end;
+        if line.is_empty() {
+            continue;
+        }
+        let call = line.strip_suffix(b");");
+        let Some((word, arguments)) = call.and_then(|call| call.split_once_str("(")) else {
+            break;
+        };
+        let is_call = word
+            .first()
+            .is_some_and(|it| it.is_ascii_alphabetic() || *it == b'_');
+        let is_call = is_call
+            && word
+                .iter()
+                .all(|it| it.is_ascii_alphanumeric() || *it == b'_');
+        let mut words = crate::index::lex::words(arguments);
+        if !is_call || !words.any(|word| word == name) {
+            break;
+        }
+        end = line_end;
+    }
+    end
 }
 
 fn beside(source: &Source, function: Function, at: usize, layout: Layout) -> Anchor {

@@ -2,6 +2,7 @@
 //!
 //! Hides the order of things: facts and shapes come from the base, once; each patch reads what the patch before it left.
 
+mod conditional;
 mod ground;
 mod inventory;
 mod mentions;

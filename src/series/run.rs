@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Patch;
+use super::conditional::{Defined, uses_are_below};
 use super::ground::Ground;
 use super::mentions::{Changed, Step, Trail};
 use super::tree::Tree;
@@ -30,7 +31,7 @@ pub(super) struct Run<'a> {
     ground: &'a Ground<'a>,
     landings: Vec<Landing>,
     /// The functions that the edits so far have defined.
-    defined: Vec<String>,
+    defined: Vec<Defined>,
     /// What the patch that is being made has done so far.
     trail: Trail,
     /// The files that patches in the base have changed.
@@ -141,6 +142,13 @@ impl<'a> Run<'a> {
             .into());
         }
         self.trail.settle(spec, self.ground)?;
+        for defined in &self.defined {
+            let steps = self.trail.steps.iter();
+            let mut steps = steps.filter(|step| step.file == defined.edit.file);
+            if let Some(last) = steps.next_back() {
+                uses_are_below(defined, spec, &last.after)?;
+            }
+        }
         Ok(touched.into_iter().collect())
     }
 
@@ -205,7 +213,7 @@ impl<'a> Run<'a> {
             patch: &patch.name,
             edit,
             functions: &recipe.functions,
-            defined: self.defined.clone(),
+            defined: self.defined.iter().map(|it| it.name.clone()).collect(),
         };
         let (source, mode) = self.existing(patch, edit)?;
         let writer = &mut self.writer;
@@ -218,7 +226,10 @@ impl<'a> Run<'a> {
         self.ground.add(&edit.file, definitions(edit, &written));
         self.follow(edit, &source, &new, &anchor, &written);
         self.land(patch, edit, &source, &anchor);
-        self.defined.extend(edit.defines.iter().cloned());
+        self.defined.extend(edit.defines.iter().map(|name| Defined {
+            name: name.clone(),
+            edit: edit.clone(),
+        }));
         self.write(patch, edit, mode, new)
     }
 

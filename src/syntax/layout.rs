@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use bstr::{ByteSlice, Finder};
 
+use self::code::close_of;
+pub use self::code::logical_line_end;
 pub(super) use self::code::{Lexer, literal};
-use self::code::{close_of, logical_line_end};
 use super::attributes::{is_attribute, is_word};
 
 /// Something that is laid out like a function definition.

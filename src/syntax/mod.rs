@@ -12,7 +12,9 @@ mod source;
 mod tokens;
 
 pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
-pub use layout::{Definition, code_lines, has_crlf, line_end, line_of, line_start};
+pub use layout::{
+    Definition, code_lines, has_crlf, line_end, line_of, line_start, logical_line_end,
+};
 pub(crate) use parse::parse;
 pub use scope::{Local, Scope, Use};
 pub use source::{Function, Source, Statement, block_children, parameter};

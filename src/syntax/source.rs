@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use bstr::{BStr, BString, ByteSlice, Finder};
 use tree_sitter::{InputEdit, Node, Point, Tree};
 
-use super::attributes::is_word;
+use super::attributes::{is_word, name_in, without_calls};
 use super::declared::{declared, shown};
 use super::layout::{Definition, definitions, line_of};
 use super::parse::parse;
@@ -208,18 +208,15 @@ impl Source {
     /// What is laid out like a function, by the word in front of its parameters.
     pub fn layout(&self) -> impl Iterator<Item = (&BStr, &Definition)> {
         self.file.definitions.iter().map(|definition| {
-            let header = &self.file.text[definition.start..definition.open];
-            let header = without_attribute(header);
-            let name = header
-                .split(|&byte| byte == b'(')
-                .next()
-                .unwrap_or_default()
-                .trim_end();
-            let start = name
-                .iter()
-                .rposition(|&byte| !is_word(byte))
-                .map_or(0, |last| last + 1);
-            (name[start..].as_bstr(), definition)
+            let header = &self.file.text[definition.head()];
+            let before = header.split(|&byte| byte == b'(').next();
+            let before = before.unwrap_or_default().trim_end();
+            let start = before.iter().rposition(|&byte| !is_word(byte));
+            let word = &before[start.map_or(0, |last| last + 1)..];
+            // An attribute with arguments may stand in front of the name.
+            let name = Some(word).filter(|word| !word.starts_with(b"__"));
+            let name = name.or_else(|| name_in(header)).unwrap_or(word);
+            (name.as_bstr(), definition)
         })
     }
 
@@ -234,8 +231,9 @@ impl Source {
     }
 
     fn parse(&self, definition: &Definition) -> Result<Option<Function>> {
-        let text = &self.file.text[definition.start..definition.end];
-        let tree = parse(text, definition.start)?;
+        let mut text = without_calls(&self.file.text[definition.head()]);
+        text.extend_from_slice(&self.file.text[definition.open..definition.end]);
+        let tree = parse(&text, definition.start)?;
         let body = definition.open + 1..definition.end - 1;
         let Some(declarator) = only_function(&tree, &body) else {
             return Ok(None);
@@ -302,32 +300,6 @@ impl Source {
             .count()
             > 1
     }
-}
-
-/// A definition's header behind the last `__attribute__((...))` in front of its name.
-fn without_attribute(header: &[u8]) -> &[u8] {
-    let mut rest = header;
-    while let Some(at) = rest.find("__attribute__") {
-        let behind = &rest[at + "__attribute__".len()..];
-        // One behind the parameters has nothing to do with the name.
-        if rest[..at].contains(&b'(') || !behind.trim_start().starts_with(b"((") {
-            break;
-        }
-        let mut depth = 0_usize;
-        let close = behind.iter().position(|byte| {
-            match byte {
-                b'(' => depth += 1,
-                b')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            *byte == b')' && depth == 0
-        });
-        match close {
-            Some(close) => rest = &behind[close + 1..],
-            None => break,
-        }
-    }
-    rest
 }
 
 /// The statements in a block node: its children but the braces.

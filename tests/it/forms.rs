@@ -596,7 +596,7 @@ fn a_place_that_is_not_there_is_told_as_it_is() {
         LAMP,
         headers,
         &format!("#ifdef X\n{headers}#endif\n/*\n#include <linux/no.h>\n*/\n"),
-        &["`drivers/lamp.c` has no `#include` outside of an `#if`"],
+        &["`drivers/lamp.c` has no `#include` at its head that is outside of an `#if`"],
     );
     refused(
         "file = \"drivers/lamp.c\"\nplace = \"parameter\"\nfunction = \"lamp_set\"\ntext = \"int x\"",
