@@ -22,7 +22,7 @@ use crate::ui::shown_text;
 use attributes::{Attributes, State};
 pub use label::Driver;
 pub use path::quoted;
-pub(crate) use path::unquoted;
+pub(crate) use path::{quoted_with, unquoted};
 
 /// How one file differs between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -289,7 +289,7 @@ fn index_line(old: Option<&Version>, new: Option<&Version>) -> String {
 
 /// A whole patch; `sides` says on which side the file is.
 fn patch_text(path: &BStr, head: &str, sides: [bool; 2], hunks: &Hunks) -> Vec<u8> {
-    let names = ["a/", "b/"].map(|prefix| path::quoted_with(prefix, path));
+    let names = ["a/", "b/"].map(|prefix| quoted_with(prefix, path));
     let mut text = [b"diff --git ", &names[0][..], b" ", &names[1], b"\n"].concat();
     text.extend_from_slice(head.as_bytes());
     if hunks.text.is_empty() {

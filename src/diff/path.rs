@@ -11,7 +11,7 @@ pub fn quoted(path: &BStr) -> BString {
 }
 
 /// The same behind a prefix that stands inside the quotes (`"a/..."`).
-pub(super) fn quoted_with(prefix: &str, path: &BStr) -> BString {
+pub(crate) fn quoted_with(prefix: &str, path: &BStr) -> BString {
     let mut text = BString::from(prefix);
     if !path.iter().any(|&byte| needs_quotes(byte)) {
         text.extend_from_slice(path);

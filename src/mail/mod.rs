@@ -8,6 +8,7 @@
 
 mod header;
 mod mailbox;
+mod received;
 pub mod rules;
 mod survive;
 
@@ -23,6 +24,7 @@ use crate::error::Refusal;
 use crate::repo::{Commit, ObjectId, Signature};
 
 pub use mailbox::Mailbox;
+pub use received::Received;
 pub use survive::damage;
 
 /// Whether the mails of a series are tied together.

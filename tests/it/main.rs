@@ -1,5 +1,6 @@
 //! Integration tests: one binary, a module for each part.
 
+mod anchors;
 mod bases;
 mod bench;
 mod bot;
@@ -20,6 +21,7 @@ mod failure;
 mod forms;
 mod gate;
 mod gate_kernel;
+mod letters;
 mod mail;
 mod names;
 mod oracle;

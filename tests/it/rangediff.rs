@@ -720,8 +720,8 @@ fn mails_that_are_not_a_whole_version_are_refused() {
             "damaged: its end is missing",
         ),
         (
-            with(&last.replace("diff --git a/mm_init.c b/mm_init.c\n", "")),
-            "no `diff --git` line",
+            with(&last.replace("@@ -", "@@ -x")),
+            "damaged: git does not read it",
         ),
         (
             with(&last.replace("@@ -", "GIT binary patch\n@@ -")),

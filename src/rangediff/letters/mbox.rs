@@ -43,29 +43,12 @@ fn is_from_line(line: &[u8]) -> bool {
         && year.is_some_and(|year| year > 90)
 }
 
-/// Takes the carriage returns away from a mail that has them in its header as well.
-pub(super) fn unix_lines(mail: &[u8]) -> Vec<u8> {
-    let first = mail.lines_with_terminator().next().unwrap_or_default();
-    if first.ends_with(b"\r\n") {
-        mail.replace("\r\n", "\n")
-    } else {
-        mail.to_vec()
-    }
-}
-
-/// The commit's id in the `From ` line, and the mail behind it.
-pub(super) fn from_line(mail: &[u8]) -> (Option<String>, &[u8]) {
-    if !mail.starts_with(b"From ") {
-        return (None, mail);
-    }
-    let (line, rest) = mail.split_once_str("\n").unwrap_or((mail, b""));
-    let word = line[5..]
-        .split(|&byte| byte == b' ')
-        .next()
-        .unwrap_or_default();
+/// The commit's id in the `From ` line in front of a mail.
+pub(super) fn commit_id(mail: &[u8]) -> Option<String> {
+    let word = mail.strip_prefix(b"From ")?.fields().next()?;
     let is_id = word.len() == 40 && word.iter().all(u8::is_ascii_hexdigit);
     let id = is_id.then(|| word.to_str_lossy().into_owned());
-    (id.filter(|id| id.bytes().any(|byte| byte != b'0')), rest)
+    id.filter(|id| id.bytes().any(|byte| byte != b'0'))
 }
 
 #[cfg(test)]

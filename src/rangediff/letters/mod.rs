@@ -126,7 +126,10 @@ fn not_read(path: &Path, error: &std::io::Error) -> Refusal {
 
 /// Puts the mails of a version in order, and makes sure that it is one version and all of it.
 fn series(mut letters: Vec<Letter>, what: &str) -> Result<Letters> {
-    letters.retain(|letter| !letter.tag.is_answer);
+    // An answer may have a diff that is no patch of the series, but where there is nothing else it is what was asked for.
+    if letters.iter().any(|letter| !letter.tag.is_answer) {
+        letters.retain(|letter| !letter.tag.is_answer);
+    }
     let change_id = letters.iter().find_map(|letter| letter.change_id.clone());
     if let Some(letter) = letters.iter().find(|letter| letter.is_lost()) {
         return Err(Refusal::usage(format!("{} holds no patch", letter.what))

@@ -1,0 +1,82 @@
+//! Reading a mail as `git am` does.
+//!
+//! Hides MIME, character sets, encoded words and headers in the text: `git mailinfo` reads them, so that nobody has to be as wrong as git is
+//! where it is. What a charset's name means is the machine's `iconv`, as it is for git.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use bstr::{BString, ByteSlice};
+use mailparse::MailHeaderMap;
+
+use crate::error::Refusal;
+use crate::exec::Task;
+use crate::temporary;
+use crate::ui::shown_text;
+
+/// A mail, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// The author's name; git takes the address where there is none.
+    pub name: BString,
+    /// The author's address.
+    pub email: BString,
+    /// The header's own subject: what its brackets say of a series.
+    pub header: String,
+    /// The subject of the commit: without brackets, and from the text where that has one.
+    pub subject: BString,
+    /// The text below it, up to the `---` or the first line of a diff.
+    pub message: Vec<u8>,
+    /// From there on.
+    pub rest: Vec<u8>,
+}
+
+impl Received {
+    /// Reads a mail; `what` is what messages call it. A line of an mbox in front of it does not matter.
+    pub fn read(mail: &[u8], what: &str) -> Result<Self> {
+        let unread = || {
+            Refusal::usage(format!("{what} is no mail"))
+                .hint("a patch file has `From:` and `Subject:` lines in front; `git format-patch` writes them")
+        };
+        // What `git mailsplit` does on the way to `git mailinfo`.
+        let mail = mail.replace("\r\n", "\n");
+        let header = header(&mail, "Subject").ok_or_else(unread)?;
+        if self::header(&mail, "From").is_none() {
+            return Err(unread().into());
+        }
+        let place = temporary::directory()?;
+        let [message, rest] = ["message", "rest"].map(|name| place.path().join(name));
+        let task = Task::git_alone().arg("mailinfo").args([&message, &rest]);
+        let ran = task.input(mail).run()?;
+        if !ran.exit.success() {
+            let said = ran.stderr.lines().map(shown_text).collect();
+            let refusal = Refusal::usage(format!("git cannot read {what}"));
+            return Err(refusal.details(said).hint("`git am` does not take it either; get the mail again, or correct its `charset`").into());
+        }
+        let field = |name: &str| -> BString {
+            let mut lines = ran.stdout.lines();
+            let found = lines.find_map(|line| line.strip_prefix(name.as_bytes()));
+            found.unwrap_or_default().into()
+        };
+        let written = |file| fs::read(file).with_context(|| temporary::not_written(place.path()));
+        let (name, email) = (field("Author: "), field("Email: "));
+        Ok(Self {
+            name: if name.is_empty() { email.clone() } else { name },
+            email,
+            header,
+            subject: field("Subject: "),
+            message: written(&message)?,
+            rest: written(&rest)?,
+        })
+    }
+}
+
+/// The first line of a header, whatever is written behind it.
+fn header(mail: &[u8], name: &str) -> Option<String> {
+    let mail = match mail.strip_prefix(b"From ") {
+        Some(rest) => rest.split_once_str("\n").map_or(&b""[..], |(_, mail)| mail),
+        None => mail,
+    };
+    let (headers, _) = mailparse::parse_headers(mail).ok()?;
+    headers.get_first_value(name)
+}
