@@ -72,7 +72,7 @@ pub struct Watch {
     pub refs: Vec<String>,
     /// A package of Debian, as `reroll base add` takes it after `debian:`.
     pub debian: Option<String>,
-    /// Only so many of them, the newest by version.
+    /// Only so many of them: the newest by the version in their `Makefile`, then by date.
     pub newest: Option<usize>,
 }
 

@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
             (&base.rev, base.commit_id.to_string()),
         );
         let bytes = serde_json::to_vec(&parts).context("a key is always JSON")?;
-        Ok(crate::import::hex(&Sha256::digest(&bytes)))
+        Ok(crate::digest::hex(&Sha256::digest(&bytes)))
     }
 
     /// Judges. An `Err` is no verdict: the surroundings failed, or the user stopped it.

@@ -16,8 +16,8 @@ pub mod state;
 mod tell;
 mod watch;
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -56,6 +56,8 @@ struct Run {
     troubles: Vec<anyhow::Error>,
     /// Branches that somebody else has moved.
     edited: BTreeSet<String>,
+    /// Branches that a work tree stands on, with where it is.
+    used: BTreeMap<String, PathBuf>,
     /// What a push did not move, as git tells of each.
     stale: Vec<String>,
 }
@@ -123,9 +125,17 @@ impl Bot {
                 shown_text(name.as_bytes())
             ));
         }
+        for (name, place) in &run.used {
+            ui.warning(&format!(
+                "the branch of {} is left alone: the work tree `{}` stands on it",
+                shown_text(name.as_bytes()),
+                shown_text(place.as_os_str().as_encoded_bytes())
+            ));
+        }
         if !run.edited.is_empty() {
             ui.hint("`--recreate SERIES/BASE` overwrites it; what is there now is kept below `refs/reroll/replaced`");
         }
+        self.are_results(recreate)?;
         let mut exit = Exit::Done;
         for error in &run.troubles {
             ui.error(error);
@@ -159,11 +169,14 @@ impl Bot {
             None => None,
         };
         let bases = self.bases(run, ui)?;
+        let board = ui.board();
+        let total = bases.len() as u64;
         for (recipe, settings) in &self.series {
             let judge = self.judge(recipe, settings)?;
             let mut neighbour: Option<Record> = None;
-            for watched in &bases {
+            for (done, watched) in bases.iter().enumerate() {
                 check_interrupted()?;
+                board.step(&recipe.series.name, &watched.base.rev, done as u64, total);
                 let checks = match elsewhere {
                     Some(known) => known.checks(&recipe.series.name, &watched.base.rev),
                     None => Some(Checks::All),
@@ -188,6 +201,61 @@ impl Bot {
         run.edited.extend(pushed.edited);
         run.stale = pushed.stale;
         Ok(())
+    }
+
+    /// Refuses names of results that are none.
+    fn are_results(&self, names: &[String]) -> Result<()> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let known = self.state().all()?.into_iter();
+        let known: BTreeSet<_> = known.map(|kept| kept.record.result_name()).collect();
+        match names.iter().find(|name| !known.contains(*name)) {
+            None => Ok(()),
+            Some(name) => Err(Refusal::usage(format!(
+                "there is no result `{}`",
+                shown_text(name.as_bytes())
+            ))
+            .hint("write SERIES/BASE, as `reroll bot status` has them; everything else was done")
+            .into()),
+        }
+    }
+
+    /// Forgets the results on a base, and the base: records and what a watch fetched are deleted, here and on the push remote. Branches stay.
+    /// What is still watched comes back with the next run.
+    pub fn forget(&self, base: &str, ui: Ui) -> Result<Exit> {
+        let state = self.state();
+        let records = state
+            .all()?
+            .into_iter()
+            .filter(|kept| kept.record.base.name == base);
+        let mut refs: Vec<_> = records
+            .map(|kept| (state.record_ref(&kept.record.series, base), kept.id))
+            .collect();
+        for watch in &self.config.watch {
+            let found = self.repo.references(&state.bases(&watch.name))?;
+            refs.extend(
+                found.into_iter().filter(|(name, _)| {
+                    name.rsplit('/').next() == Some(state::encode(base).as_str())
+                }),
+            );
+        }
+        if refs.is_empty() {
+            return Err(Refusal::usage(format!(
+                "nothing is known of a base `{}`",
+                shown_text(base.as_bytes())
+            ))
+            .hint("`reroll bot status` lists the bases")
+            .into());
+        }
+        if let Some(push) = &self.config.push {
+            Published::take(&state, &self.config.remote(push))?.delete(&state, &refs)?;
+        }
+        for (name, id) in &refs {
+            state.delete(name, *id)?;
+            ui.status(&format!("deleted {}", shown_text(name.as_bytes())));
+        }
+        Ok(Exit::Done)
     }
 
     fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Result<Judge<'a>> {
@@ -273,11 +341,15 @@ impl Bot {
     fn mend_branch(&self, run: &mut Run, kept: &Kept, recreate: &[String]) -> Result<()> {
         let state = self.state();
         let record = &kept.record;
-        let name = format!("{}/{}", record.series, record.base.name);
+        let name = record.result_name();
         let branch = branch_ref(record);
         for _ in 0..MOST_ROUNDS {
             let (old, tip) = match (state.branch(kept)?, wanted_tip(record)?) {
                 (Branch::Behind(old), Some(tip)) => (old, tip),
+                (Branch::Edited(_), Some(_)) if let Some(place) = self.repo.used_by(&branch)? => {
+                    run.used.insert(name, place);
+                    return Ok(());
+                }
                 (Branch::Edited(old), Some(tip)) if recreate.contains(&name) => {
                     let keep = state.replaced_ref(record, old);
                     if self.repo.reference(&keep)?.is_none() {

@@ -33,7 +33,8 @@ pub(super) struct Pushed {
 struct Update {
     name: String,
     old: Option<ObjectId>,
-    new: ObjectId,
+    /// `None`: it is deleted.
+    new: Option<ObjectId>,
 }
 
 /// Refs that are pushed at once.
@@ -91,14 +92,21 @@ impl Published {
             let Some(tip) = wanted_tip(&kept.record)? else {
                 continue;
             };
-            let name = format!("{}/{}", kept.record.series, kept.record.base.name);
+            let name = kept.record.result_name();
             match self.at(&branch) {
-                Some(theirs)
-                    if theirs != tip
-                        && !recreate.contains(&name)
-                        && !state.has_left(&kept, theirs)? =>
-                {
-                    pushed.edited.push(name);
+                Some(theirs) if theirs != tip && !state.has_left(&kept, theirs)? => {
+                    if !recreate.contains(&name) {
+                        pushed.edited.push(name);
+                        continue;
+                    }
+                    // What somebody else has left there stays reachable, here and there.
+                    fetch(state.repo, &self.remote, &[&branch])?;
+                    let keep = state.replaced_ref(&kept.record, theirs);
+                    if state.repo.reference(&keep)?.is_none() {
+                        state.swap(&keep, None, theirs)?;
+                    }
+                    updates.push((keep, theirs));
+                    updates.push((branch, tip));
                 }
                 _ => updates.push((branch, tip)),
             }
@@ -106,13 +114,36 @@ impl Published {
         let updates = updates.into_iter().map(|(name, new)| Update {
             old: self.at(&name),
             name,
-            new,
+            new: Some(new),
         });
-        let updates: Vec<_> = updates.filter(|it| it.old != Some(it.new)).collect();
+        let updates: Vec<_> = updates.filter(|it| it.old != it.new).collect();
         for batch in updates.chunks(BATCH) {
             pushed.stale.extend(self.push_batch(state.repo, batch)?);
         }
         Ok(pushed)
+    }
+
+    /// Deletes refs that the remote has where they are here.
+    pub(super) fn delete(&self, state: &State<'_>, refs: &[(String, ObjectId)]) -> Result<()> {
+        let gone = refs.iter().filter(|(name, id)| self.at(name) == Some(*id));
+        let updates = gone.map(|(name, id)| Update {
+            name: name.clone(),
+            old: Some(*id),
+            new: None,
+        });
+        let updates: Vec<_> = updates.collect();
+        for batch in updates.chunks(BATCH) {
+            let stale = self.push_batch(state.repo, batch)?;
+            if !stale.is_empty() {
+                return Err(Refusal::tool(
+                    "the push remote does not let go of what is to be forgotten",
+                )
+                .details(stale)
+                .hint("another bot may be at work; run it again")
+                .into());
+            }
+        }
+        Ok(())
     }
 
     /// Those that somebody else has moved, or holds.
@@ -131,6 +162,7 @@ impl Published {
         }
         task = task.arg("--").arg(&self.remote);
         for Update { name, new, .. } in batch {
+            let new = new.map(|new| new.to_string()).unwrap_or_default();
             task = task.arg(format!("{new}:{name}"));
         }
         let output = task.timeout(TRANSFER).run()?;

@@ -289,6 +289,12 @@ pub struct Conflict {
 }
 
 impl Record {
+    /// What a person calls the result: `SERIES/BASE`.
+    #[must_use]
+    pub fn result_name(&self) -> String {
+        format!("{}/{}", self.series, self.base.name)
+    }
+
     /// The JSON.
     pub fn json(&self) -> Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self).context("a record is always JSON")?;

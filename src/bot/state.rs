@@ -156,6 +156,17 @@ impl<'a> State<'a> {
         }
     }
 
+    /// Deletes a ref by compare and swap. `false`: it is not at `old` any more.
+    pub fn delete(&self, name: &str, old: ObjectId) -> Result<bool> {
+        let _lock = self.lock()?;
+        self.remove_dead_lock(name)?;
+        if self.repo.reference(name)? != Some(old) {
+            return Ok(false);
+        }
+        self.repo.delete_reference(name, old)?;
+        Ok(true)
+    }
+
     /// How the branch of a result is.
     pub fn branch(&self, kept: &Kept) -> Result<Branch> {
         let found = self.repo.reference(&branch_ref(&kept.record))?;
@@ -166,28 +177,15 @@ impl<'a> State<'a> {
             (None, Some(_)) => Ok(Branch::Behind(None)),
             (Some(found), wanted) if self.has_left(kept, found)? => Ok(match wanted {
                 // Somebody works there.
-                Some(_) if self.is_checked_out(&branch_ref(&kept.record)) => Branch::Edited(found),
+                Some(_) if self.repo.used_by(&branch_ref(&kept.record))?.is_some() => {
+                    Branch::Edited(found)
+                }
                 Some(_) => Branch::Behind(Some(found)),
                 // The last good result stays until there is a better one.
                 None => Branch::Right,
             }),
             (Some(found), _) => Ok(Branch::Edited(found)),
         }
-    }
-
-    /// Whether a work tree has the branch.
-    fn is_checked_out(&self, branch: &str) -> bool {
-        let git_dir = self.repo.path();
-        let linked = fs::read_dir(git_dir.join("worktrees"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut heads = linked.map(|entry| entry.path()).collect::<Vec<_>>();
-        heads.extend(self.repo.work_tree().map(|_| git_dir.to_owned()));
-        heads.iter().any(|dir| {
-            fs::read_to_string(dir.join("HEAD"))
-                .is_ok_and(|head| head.trim() == format!("ref: {branch}"))
-        })
     }
 
     /// Whether the bot itself has left this commit as a result there.
@@ -208,7 +206,7 @@ impl<'a> State<'a> {
 
     /// One bot a time changes refs; only for as long as that takes.
     fn lock(&self) -> Result<File> {
-        let path = self.repo.path().join("reroll-bot.lock");
+        let path = self.repo.common_path().join("reroll-bot.lock");
         let not_locked = || {
             Refusal::tool(format!("cannot lock `{}`", path.display()))
                 .hint("check the permissions and the free space of the repository")
@@ -230,7 +228,7 @@ impl<'a> State<'a> {
     /// Removes the lock file of a ref whose writer was killed: among the bot's own refs nobody else is at work while the lock is held;
     /// on a branch somebody may be, but not for seconds.
     fn remove_dead_lock(&self, name: &str) -> Result<()> {
-        let path = lock_path(self.repo.path(), name);
+        let path = lock_path(self.repo.common_path(), name);
         let since = Instant::now();
         let patience = if name.starts_with(self.namespace) {
             Duration::ZERO

@@ -38,7 +38,11 @@ fn is_known(record: &Record, before: &Record) -> bool {
 /// Tells of a new record, if it is not what a person knows already.
 pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     let state = record.state();
-    let was = before.map(Record::state);
+    // A new base is told beside the one before it.
+    let was = before.map(|before| match before.base.name == record.base.name {
+        true => before.state(),
+        false => format!("{} on {}", before.state(), before.base.name),
+    });
     // What was proven on the base before is no news.
     let standing = record.standing.as_ref();
     let is_news = standing.is_some_and(StandingRecord::is_proven_here);

@@ -3,7 +3,7 @@
 //! Hides where they are from: another repository, this one, or a package of Debian. Names are hostile: only what git takes for the name of
 //! a ref gets in, and what a name says is never run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -40,20 +40,30 @@ pub(super) fn bases(
     ui: Ui,
 ) -> Result<Vec<Watched>> {
     let place = watch.place().map_err(Refusal::usage)?;
+    let mut new = BTreeSet::new();
     let found = match place {
-        Place::Remote(remote) => fetched(state, watch, &config.remote(remote))?,
+        Place::Remote(remote) => fetched(state, watch, &config.remote(remote), &mut new)?,
         Place::Local => local(state, watch)?,
         Place::Debian(wanted) => debian(state, watch, wanted, ui)?,
     };
+    for pattern in idle(watch, &found) {
+        ui.note(&format!(
+            "`{}` of the watch `{}` fits nothing that is there",
+            shown_text(pattern.as_bytes()),
+            watch.name
+        ));
+    }
     let mut bases = Vec::new();
     for (name, id) in found {
         match state.repo.base(&id.to_string()) {
             Ok(base) => bases.push(watched(state.repo, name, base)?),
-            Err(_) => ui.warning(&format!(
+            // A kernel has tags of trees: that is said when they come, and not for ever.
+            Err(_) if new.contains(&name) => ui.warning(&format!(
                 "`{}` of the watch `{}` is no commit, and is left out",
                 shown_text(name.as_bytes()),
                 watch.name
             )),
+            Err(_) => {}
         }
     }
     sort(&mut bases);
@@ -92,8 +102,24 @@ pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
     (numbers, candidate.unwrap_or(u64::MAX))
 }
 
-/// Asks a remote what it has, and fetches what is new of it.
-fn fetched(state: &State<'_>, watch: &Watch, remote: &str) -> Result<BTreeMap<String, ObjectId>> {
+/// The patterns of a watch that fit nothing of what was found.
+fn idle<'w>(watch: &'w Watch, found: &BTreeMap<String, ObjectId>) -> Vec<&'w str> {
+    let patterns = watch.tags.iter().chain(&watch.branches);
+    let patterns = patterns.filter(|pattern| !pattern.starts_with('!'));
+    let idle = patterns.filter(|pattern| {
+        let only = [(*pattern).clone()];
+        !found.keys().any(|name| is_wanted(&only, name))
+    });
+    idle.map(String::as_str).collect()
+}
+
+/// Asks a remote what it has, and fetches what is new of it; `new` takes the names of that.
+fn fetched(
+    state: &State<'_>,
+    watch: &Watch,
+    remote: &str,
+    new: &mut BTreeSet<String>,
+) -> Result<BTreeMap<String, ObjectId>> {
     let mut found = BTreeMap::new();
     let mut missing = Vec::new();
     for (name, id) in ask(state.repo, remote)? {
@@ -113,6 +139,7 @@ fn fetched(state: &State<'_>, watch: &Watch, remote: &str) -> Result<BTreeMap<St
         let old = state.repo.reference(&mine)?;
         if old != Some(id) {
             missing.push((name.clone(), mine, old, id));
+            new.insert(short.to_owned());
         }
         // A tag comes before a branch of the same name.
         if kind == "tags" || !found.contains_key(short) {

@@ -48,6 +48,16 @@ enum Command {
         #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
         watch: Option<u32>,
     },
+    /// Forget a base and the results on it, as when its tag is gone
+    ///
+    /// Records and what a watch has fetched are deleted, here and on the push remote; branches stay. A base that is still watched comes back
+    /// with the next run.
+    Forget {
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// The base, as `status` has it
+        base: String,
+    },
     /// Show every record
     Status {
         #[command(flatten)]
@@ -97,6 +107,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
                 keep_running(config, recreate, Duration::from_secs((*seconds).into()), ui)
             }
         },
+        Command::Forget { config, base } => config.bot()?.forget(base, ui),
         Command::Status {
             config,
             json,

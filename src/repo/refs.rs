@@ -64,6 +64,24 @@ impl Repo {
         Ok(root.map(|root| root.components().collect()))
     }
 
+    /// Deletes a ref by compare and swap: it must still be at `old`.
+    pub fn delete_reference(&self, name: &str, old: ObjectId) -> Result<()> {
+        let found = self.git.find_reference(name);
+        let mut found = found
+            .with_context(|| format!("cannot read the ref `{}`", shown_text(name.as_bytes())))?;
+        if found.target() != Some(old) {
+            return Err(Refusal::usage(format!(
+                "`{}` was moved meanwhile",
+                shown_text(name.as_bytes())
+            ))
+            .hint("look at it and run again")
+            .into());
+        }
+        found
+            .delete()
+            .with_context(|| format!("cannot delete the ref `{}`", shown_text(name.as_bytes())))
+    }
+
     /// Moves a ref by compare and swap: it must still be at `old` (`None`: must not exist yet).
     pub fn update_reference(
         &self,
@@ -108,6 +126,13 @@ fn stands_on(dir: &Path, name: &str) -> bool {
             .iter()
             .any(|file| first_line(file) == name.as_bytes())
         || first_line("BISECT_START") == branch.as_bytes()
+        || is_to_be_updated(dir, name)
+}
+
+/// Whether a rebase with `--update-refs` will move a ref when it ends: its file has three lines for each (git's `write_update_refs_state`).
+fn is_to_be_updated(dir: &Path, name: &str) -> bool {
+    let text = fs::read(dir.join("rebase-merge/update-refs")).unwrap_or_default();
+    text.lines().step_by(3).any(|line| line == name.as_bytes())
 }
 
 /// The root of a linked work tree: its `gitdir` names the `.git` file there.
