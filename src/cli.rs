@@ -18,7 +18,7 @@ mod select;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Exit;
 use crate::outgoing::{Output, Sort};
@@ -92,6 +92,18 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line; and whether it asks for JSON.
+    pub fn read() -> Result<(Self, bool), clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut deepest = &matches;
+        while let Some((_, matches)) = deepest.subcommand() {
+            deepest = matches;
+        }
+        let json = deepest.try_get_one::<bool>("json").ok().flatten();
+        let json = json.is_some_and(|json| *json);
+        Ok((Self::from_arg_matches(&matches)?, json))
+    }
+
     /// The terminal as the options want it.
     #[must_use]
     pub fn ui(&self) -> Ui {

@@ -125,6 +125,24 @@ pub fn hint_of(error: &anyhow::Error) -> Option<&str> {
     }
 }
 
+/// An error as `--json` has it, in place of a report.
+#[must_use]
+pub fn json_of(error: &anyhow::Error) -> Vec<u8> {
+    let details = refusal(error).map(|refusal| refusal.details.clone());
+    let causes = error.chain().skip(1).map(ToString::to_string);
+    let report = serde_json::json!({
+        "version": 1,
+        "error": {
+            "message": error.to_string(),
+            "causes": causes.collect::<Vec<_>>(),
+            "details": details.unwrap_or_default(),
+            "hint": hint_of(error),
+            "exit": exit_of(error) as u8,
+        },
+    });
+    format!("{report:#}\n").into_bytes()
+}
+
 fn is_of_surroundings(error: &anyhow::Error) -> bool {
     error
         .chain()

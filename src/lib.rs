@@ -10,6 +10,7 @@ pub mod cli;
 pub mod debian;
 pub mod diff;
 pub mod diffstat;
+pub mod digest;
 pub mod doctor;
 pub mod edit;
 pub mod error;

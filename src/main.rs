@@ -3,15 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use reroll::cli::Cli;
-use reroll::error::{Exit, exit_of};
+use reroll::error::{Exit, exit_of, json_of};
 use reroll::exec::catch_signals;
 use reroll::ui::{Color, Ui, printed};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, wants_json) = match Cli::read() {
+        Ok(read) => read,
         Err(told) => return ExitCode::from(told_by_clap(&told) as u8),
     };
     let ui = cli.ui();
@@ -19,6 +18,10 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
             ui.error(&error);
+            // Who has asked for JSON has a program that reads it; that it cannot be told makes it no worse.
+            if wants_json {
+                let _ = ui.data(&json_of(&error));
+            }
             ExitCode::from(exit_of(&error) as u8)
         }
     }

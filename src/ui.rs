@@ -45,6 +45,9 @@ static TERMINAL: Mutex<Terminal> = Mutex::new(Terminal {
     bars: None,
 });
 
+/// Nothing is broken for a terminal that is narrower than this.
+const NARROWEST: usize = 20;
+
 /// A progress bar appears only after this long.
 const PROGRESS_AFTER: Duration = Duration::from_millis(250);
 
@@ -278,9 +281,17 @@ fn bold(color: AnsiColor) -> Style {
 
 /// Writes one message to standard error, above the bars that are drawn; where even that fails there is nobody left to tell.
 fn talk(label: &str, style: Style, line: &str) {
-    let lines: Vec<_> = line
-        .lines()
-        .map(|line| shown_text(line.as_bytes()))
+    let width = width();
+    let lines = line.lines().map(|line| shown_text(line.as_bytes()));
+    let lines: Vec<_> = lines
+        .enumerate()
+        .map(|(number, line)| match width {
+            // Source that is quoted keeps its columns.
+            Some(width) if !line.starts_with(' ') => {
+                wrapped(&line, if number == 0 { label.len() } else { 2 }, width)
+            }
+            _ => line,
+        })
         .collect();
     // What is on a line of its own must not look like one of ours.
     let text = format!("{style}{label}{style:#}{}", lines.join("\n  "));
@@ -292,6 +303,25 @@ fn talk(label: &str, style: Style, line: &str) {
         Some(bars) => bars.suspend(write),
         None => write(),
     }
+}
+
+/// How many columns the terminal has that talk goes to; `None` where it is none.
+fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width >= NARROWEST)
+}
+
+/// A line broken at blanks, its first part behind `used` columns.
+fn wrapped(line: &str, used: usize, width: usize) -> String {
+    let first = "_".repeat(used);
+    let options = textwrap::Options::new(width)
+        .initial_indent(&first)
+        .subsequent_indent("  ")
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let lines = textwrap::wrap(line, options);
+    lines.join("\n")[used.min(first.len())..].to_owned()
 }
 
 fn terminal() -> MutexGuard<'static, Terminal> {

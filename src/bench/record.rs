@@ -308,7 +308,7 @@ pub fn options_digest(settings: &Settings, configuration: &Configuration) -> Str
         &configuration.defconfig,
         settings.equality.as_ref().map(|it| (&it.object, &it.entry)),
     );
-    crate::recipe::digest([serde_json::to_vec(&parts).unwrap_or_default()])
+    crate::digest::digest([serde_json::to_vec(&parts).unwrap_or_default()])
 }
 
 /// The wanted options of Kconfig: `NAME=value`.

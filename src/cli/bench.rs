@@ -82,7 +82,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.series.recipe()?;
+    let recipe = args.series.recipe(ui)?;
     let draft = Settings::of(&recipe)?;
     let configuration = configuration(&draft, args.configuration.as_deref())?;
     let plan = args.plan().settings()?;
@@ -190,7 +190,7 @@ fn subject(
         .iter()
         .map(|patch| (patch.name.clone(), patch.commit.id))
         .collect();
-    let mut subject = Subject::new(repo, series.base.clone(), patches, Vec::new(), settings)?;
+    let mut subject = Subject::without_mails(repo, series.base.clone(), patches, settings)?;
     if let Some(equality) = &subject.settings.equality {
         subject.harness = Some(harness_directory(lab, Path::new(&recipe.origin), equality)?);
     }

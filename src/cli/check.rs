@@ -8,16 +8,16 @@ use super::letters::LetterArgs;
 use super::regen;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::cache::Cache;
-use crate::error::{Exit, Refusal};
+use crate::error::{Exit, Refusal, exit_of};
 use crate::gate::settings::Settings;
-use crate::gate::{Report, Subject, command, harness_directory, proof};
+use crate::gate::{Mails, Report, Subject, command, harness_directory, proof};
 use crate::lab::Lab;
 use crate::recipe::Recipe;
 use crate::repo::{Base, Repo};
 use crate::rests::record::ProvenBase;
 use crate::rests::{self, Proven, Standing};
 use crate::series::{self, Series, regenerate_left};
-use crate::ui::Ui;
+use crate::ui::{Ui, shown_text};
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
 ///
@@ -25,7 +25,7 @@ use crate::ui::Ui;
 /// it depends on: a second run says `cached`. Exit code 1: a gate failed; 4: none failed, but one could not run.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A directory of patches instead of the regenerated series
+    /// A directory of patches, or an mbox, instead of the regenerated series; the base is what their `base-commit:` names, if anything
     #[arg(value_name = "PATCHES", conflicts_with = "branch")]
     directory: Option<PathBuf>,
     /// The commits from the base to REV instead of the regenerated series
@@ -45,18 +45,18 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.series.recipe()?;
-    let (mut repo, base) = args.base.open(ui)?;
+    let recipe = args.series.recipe(ui)?;
+    let mails = args.directory.as_deref().map(Mails::of_path).transpose()?;
+    let (mut repo, base) = open(args, mails.as_ref(), ui)?;
     repo.keep_in_memory()?;
-    let settings = || Settings::on(&recipe, &series::places(&repo, &base, &recipe)?);
     let mut stands = None;
-    let mut subject = match (&args.directory, &args.branch) {
-        (Some(directory), _) => {
-            let settings = settings()?;
-            Subject::from_directory(&repo, base, directory, settings)?
+    let mut subject = match (mails, &args.branch) {
+        (Some(mails), _) => {
+            let settings = foreign_settings(&repo, &base, &recipe, ui)?;
+            Subject::from_mails(&repo, base, mails, settings)?
         }
         (None, Some(branch)) => {
-            let settings = settings()?;
+            let settings = foreign_settings(&repo, &base, &recipe, ui)?;
             Subject::from_branch(&repo, base, branch, settings)?
         }
         (None, None) => {
@@ -67,6 +67,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
             subject
         }
     };
+    args.gates.skip(&mut subject.settings)?;
     let lab = Lab::open(&lab_directory()?)?;
     if let Some(equality) = &subject.settings.equality {
         subject.harness = Some(harness_directory(
@@ -80,6 +81,36 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Some(stands) => stands.end(&report, &subject.settings, ui),
         None => Ok(report.exit()),
     }
+}
+
+/// The base that is asked for, or that the mails name.
+fn open(args: &Args, mails: Option<&Mails>, ui: Ui) -> Result<(Repo, Base)> {
+    let named = mails.and_then(Mails::base_commit);
+    args.base
+        .open_or(named.as_deref(), ui)
+        .map_err(|error| match &named {
+            Some(id) if !args.base.is_named() => error.context(
+                Refusal::usage(format!(
+                    "the mails name their base, `base-commit: {}`, which is not there",
+                    shown_text(id.as_bytes())
+                ))
+                .hint("fetch it, or name another base with `--base`"),
+            ),
+            _ => error,
+        })
+}
+
+/// The recipe's `[check]` for a series that it does not make; nothing of it where it is about functions that the base does not have.
+fn foreign_settings(repo: &Repo, base: &Base, recipe: &Recipe, ui: Ui) -> Result<Settings> {
+    let settings = series::places(repo, base, recipe).and_then(|it| Settings::on(recipe, &it));
+    settings.or_else(|error| {
+        if exit_of(&error) != Exit::Drift {
+            return Err(error);
+        }
+        let name = &recipe.series.name;
+        ui.note(&format!("`[check]` of `{name}` is about functions that this base does not have: nothing is built"));
+        Ok(Settings::default())
+    })
 }
 
 /// What the series rests on on the base, and what is to become of it.

@@ -281,10 +281,10 @@ impl Args {
                 .hint("name OLD and NEW; or two bases of a recipe with `--bases OLD..NEW`; or two recipes with `--series` and `--new-series`")
                 .into());
         }
-        let old = self.series.recipe()?;
+        let old = self.series.recipe(ui)?;
         let new = match &self.new_series {
             Some(name) => recipe::load(name, Path::new("."))?,
-            None => self.series.recipe()?,
+            None => self.series.recipe(ui)?,
         };
         let (mut repo, [old_base, new_base]) = self.open_bases()?;
         repo.keep_in_memory()?;

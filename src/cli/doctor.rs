@@ -19,7 +19,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let diagnosis = examine(&Settings::of(&args.series.recipe()?)?)?;
+    let diagnosis = examine(&Settings::of(&args.series.recipe(ui)?)?)?;
     if args.json {
         ui.data(&diagnosis.json()?)?;
     } else {

@@ -24,7 +24,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.read.series.recipe()?;
+    let recipe = args.read.series.recipe(ui)?;
     let (mut repo, base) = args.read.base.open(ui)?;
     repo.keep_in_memory()?;
     let nobody = Signature {

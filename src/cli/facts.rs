@@ -16,7 +16,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.read.series.recipe()?;
+    let recipe = args.read.series.recipe(ui)?;
     let (repo, base) = args.read.base.open(ui)?;
     let Probed {
         release,

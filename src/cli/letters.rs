@@ -4,6 +4,7 @@
 
 use anyhow::Result;
 
+use super::select::{command_line, option};
 use crate::diff::{self, Labels};
 use crate::error::Refusal;
 use crate::mail::{self, ChangeId, Cover, Letters, Mailbox, Threading};
@@ -59,11 +60,37 @@ impl LetterArgs {
 
     /// The author, who has to be named.
     pub(crate) fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
-        let text = self.author.as_ref().or(recipe.series.author.as_ref()).ok_or_else(|| {
-            Refusal::usage("nobody is named as the author of the patches")
-                .hint(format!("pass `--author 'A U Thor <author@example.org>'`, set REROLL_AUTHOR, or set `author` in {}/series.toml", recipe.origin))
-        })?;
+        let text = self
+            .author
+            .as_ref()
+            .or(recipe.series.author.as_ref())
+            .ok_or_else(|| {
+                let mut words: Vec<String> = std::env::args().skip(1).collect();
+                words.extend([
+                    "--author".to_owned(),
+                    "A U Thor <author@example.org>".to_owned(),
+                ]);
+                let command = match words[0].as_str() {
+                    // It has no such option.
+                    "bot" => "name one in the watch".to_owned(),
+                    _ => format!("`{}`, with your own name", command_line(&words)),
+                };
+                Refusal::usage("nobody is named as the author of the patches").hint(format!(
+                    "{command}; or set REROLL_AUTHOR, or `author` in {}/series.toml",
+                    recipe.origin
+                ))
+            })?;
         Mailbox::parse_person(text)
+    }
+
+    /// Who is the author, and whether it is signed off, as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        let signed = self.signoff.then(|| "--signoff".to_owned());
+        [
+            option("--author", self.author.clone()),
+            signed.into_iter().collect(),
+        ]
+        .concat()
     }
 
     /// What regenerating asks for.
@@ -137,15 +164,17 @@ impl LetterArgs {
                 .iter()
                 .copied()
                 .flatten()
-                .map(|text| Mailbox::parse(text))
+                .map(|text| Mailbox::parse_list(text))
                 .collect::<Result<Vec<_>>>()
+                .map(|lists| lists.concat())
         };
         let mut words: Vec<&str> = recipe.series.prefix.iter().map(String::as_str).collect();
         words.extend(self.rfc.then_some("RFC"));
         words.push("PATCH");
         words.extend(self.resend.then_some("RESEND"));
         Ok(mail::Options {
-            version: Some(options.version),
+            // The first version has no number on the lists.
+            version: Some(options.version).filter(|version| *version > 1),
             prefix: words.join(" "),
             sender: self
                 .from
@@ -160,6 +189,7 @@ impl LetterArgs {
                 Threading::Shallow
             },
             base_commit: series.base.official.then_some(series.base.commit_id),
+            base_tree: Some(series.base.tree_id),
             change_id: Some(ChangeId::parse(&recipe.series.change_id)?),
             ..mail::Options::default()
         })

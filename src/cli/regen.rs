@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::letters::LetterArgs;
-use super::select::{BaseArgs, SeriesArgs, print_json};
+use super::select::{BaseArgs, SeriesArgs, command_line, print_json};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
 use crate::facts::Found;
@@ -92,7 +92,7 @@ struct CommitReport<'a> {
 }
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
-    let recipe = args.series.recipe()?;
+    let recipe = args.series.recipe(ui)?;
     let author = args.letters.author(&recipe)?;
     let (mut repo, base) = args.base.open(ui)?;
     // Whatever is refused from here on has left nothing in the repository.
@@ -187,8 +187,37 @@ impl Args {
             ui.warning(&format!("unproven: {}", standing.sentence()));
             return Ok(());
         }
-        let base = crate::ui::shown_text(series.base.rev.as_bytes());
-        Err(unproven_base(standing, &format!("reroll check --record --base {base}")).into())
+        let words = ["check".to_owned(), "--record".to_owned()];
+        let words = [
+            &words[..],
+            &self.base.words(),
+            &self.series.words(),
+            &self.letters.words(),
+        ];
+        Err(unproven_base(standing, &command_line(&words.concat())).into())
+    }
+
+    fn directory(&self, recipe: &Recipe, version: u32) -> PathBuf {
+        let usual = || PathBuf::from(format!("outgoing/{}/v{version}", recipe.series.name));
+        self.output_directory.clone().unwrap_or_else(usual)
+    }
+
+    /// Says what would be written.
+    fn tell(&self, recipe: &Recipe, mails: &[Mail], version: u32, ui: Ui) -> Result<()> {
+        let place = match &self.mbox {
+            Some(file) if file.as_os_str() == "-" => "to standard output".to_owned(),
+            Some(file) => format!("to {}", file.display()),
+            None => format!("in {}", self.directory(recipe, version).display()),
+        };
+        ui.status(&format!("would write {} mails {place}", mails.len()));
+        if let Some(name) = &self.reference {
+            ui.status(&format!("would move {}", shown_text(name.as_bytes())));
+        }
+        if self.json {
+            return Ok(());
+        }
+        let names = mails.iter().map(|mail| format!("{}\n", mail.file_name));
+        ui.text(&names.collect::<String>())
     }
 
     /// Writes the mails; says where to, if they went to a directory.
@@ -201,6 +230,7 @@ impl Args {
         ui: Ui,
     ) -> Result<Option<PathBuf>> {
         if self.dry_run {
+            self.tell(recipe, mails, version, ui)?;
             return Ok(None);
         }
         if let Some(file) = &self.mbox {
@@ -217,9 +247,7 @@ impl Args {
             }
             return Ok(None);
         }
-        let directory = self.output_directory.clone().unwrap_or_else(|| {
-            PathBuf::from(format!("outgoing/{}/v{version}", recipe.series.name))
-        });
+        let directory = self.directory(recipe, version);
         let files: Vec<_> = mails
             .iter()
             .map(|mail| (mail.file_name.clone(), mail.bytes.clone()))

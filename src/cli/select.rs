@@ -126,26 +126,42 @@ pub(super) fn print_json(report: &impl Serialize, ui: Ui) -> Result<()> {
 
 impl SeriesArgs {
     /// Reads the recipe.
-    pub(super) fn recipe(&self) -> Result<Recipe> {
-        let here = Path::new(".");
+    ///
+    /// A name is looked for where one stands and in the directories above, up to the top of the repository; a recipe that is found higher up
+    /// or in the binary is said, since nobody has named it.
+    pub(super) fn recipe(&self, ui: Ui) -> Result<Recipe> {
+        let recipe = self.find()?;
+        let name = shown_text(recipe.series.name.as_bytes());
+        let place = match recipe.directory {
+            Some(_) => shown_text(recipe.origin.as_bytes()),
+            None => "this binary".to_owned(),
+        };
+        ui.status(&format!("series: {name}, from {place}"));
+        Ok(recipe)
+    }
+
+    fn find(&self) -> Result<Recipe> {
         if let Some(series) = &self.series {
-            return recipe::load(series, here);
+            let mut places = above();
+            let is_there = |dir: &PathBuf| {
+                dir.join("patches")
+                    .join(series)
+                    .join("series.toml")
+                    .is_file()
+            };
+            let place = places.find(is_there).unwrap_or_else(|| PathBuf::from("."));
+            return recipe::load(series, &place);
         }
-        let found = std::fs::read_dir(here.join("patches"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let local: Vec<_> = found
-            .filter(|entry| entry.path().join("series.toml").is_file())
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
+        let mut places = above().map(|dir| (series_in(&dir), dir));
+        let found = places.find(|(names, _)| !names.is_empty());
+        let (local, here) = found.unwrap_or_else(|| (Vec::new(), PathBuf::from(".")));
         let names = if local.is_empty() {
             recipe::embedded()
         } else {
             local
         };
         match names.as_slice() {
-            [name] => recipe::load(name, here),
+            [name] => recipe::load(name, &here),
             names => Err(Refusal::usage(format!(
                 "there are {} series: {}",
                 names.len(),
@@ -157,21 +173,86 @@ impl SeriesArgs {
     }
 }
 
+/// The directory that one stands in and those above it, up to the top of a repository: relative, for messages.
+fn above() -> impl Iterator<Item = PathBuf> {
+    let mut next = Some(PathBuf::from("."));
+    std::iter::from_fn(move || {
+        let dir = next.take()?;
+        let is_top =
+            dir.join(".git").exists() || dir.canonicalize().is_ok_and(|it| it.parent().is_none());
+        next = (!is_top && dir.is_dir()).then(|| match dir.as_path() {
+            here if here == Path::new(".") => PathBuf::from(".."),
+            dir => Path::new("..").join(dir),
+        });
+        Some(dir)
+    })
+}
+
+/// The names of the series in a directory's `patches`.
+fn series_in(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join("patches"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let series = entries.filter(|entry| entry.path().join("series.toml").is_file());
+    let mut names: Vec<_> = series
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+impl SeriesArgs {
+    /// What was said, as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        option("--series", self.series.clone())
+    }
+}
+
+/// An option with its value as words of a command line; nothing where it has none.
+pub(super) fn option(name: &str, value: Option<String>) -> Vec<String> {
+    let words = value.map(|value| vec![name.to_owned(), value]);
+    words.unwrap_or_default()
+}
+
+/// A command of reroll as one types it.
+pub(super) fn command_line(words: &[String]) -> String {
+    let words = std::iter::once("reroll").chain(words.iter().map(String::as_str));
+    shlex::try_join(words.clone()).unwrap_or_else(|_| words.collect::<Vec<_>>().join(" "))
+}
+
 impl BaseArgs {
+    /// What was said, as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        let tree = self.tree.as_ref().map(|tree| tree.display().to_string());
+        [option("--tree", tree), option("--base", self.base.clone())].concat()
+    }
+
+    /// Whether a person has said which base.
+    pub(super) fn is_named(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Opens the repository and resolves the base.
     pub(super) fn open(&self, ui: Ui) -> Result<(Repo, Base)> {
+        self.open_or(None, ui)
+    }
+
+    /// The same where something else than a person says which base is meant, if a person does not.
+    pub(super) fn open_or(&self, otherwise: Option<&str>, ui: Ui) -> Result<(Repo, Base)> {
+        let said = self.base.as_deref().or(otherwise);
         if let Some(tree) = &self.tree {
             let repo = Repo::open(tree)?;
-            let base = repo.base(self.base.as_deref().unwrap_or("HEAD"))?;
+            let base = repo.base(said.unwrap_or("HEAD"))?;
             return Ok((repo, base));
         }
         if let Some(repo) = Repo::discover(Path::new("."))?.filter(holds_a_kernel) {
-            let base = repo.base(self.base.as_deref().unwrap_or("HEAD"))?;
+            let base = repo.base(said.unwrap_or("HEAD"))?;
             return Ok((repo, base));
         }
         let cache = Cache::open()?;
-        let name = if let Some(name) = &self.base {
-            name.clone()
+        let name = if let Some(name) = said {
+            name.to_owned()
         } else {
             let entry = cache.default_base(ui)?;
             ui.status(&format!("base: {} ({})", entry.name, entry.release));

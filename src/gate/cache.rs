@@ -2,7 +2,6 @@
 //!
 //! Hides the keys and the files: an outcome is found again exactly when nothing that made it has changed.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -52,15 +51,7 @@ impl Key {
 
 /// A digest of bytes, in hexadecimal digits.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    crate::digest::hex(&Sha256::digest(bytes))
 }
 
 impl Cache {

@@ -16,6 +16,10 @@ use super::toolchain::{Tool, missing};
 use super::{Mail, Name, Outcome, script};
 use crate::temporary;
 
+/// What checkpatch takes a cover letter's `change-id:` for, and why it is none: reroll and b4 write it below the letter's own text.
+const GERRIT: &str = "GERRIT_CHANGE_ID";
+const NO_GERRIT: &str = "the cover letter carries b4's change-id, which is no trailer of Gerrit's";
+
 /// One finding of checkpatch.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
@@ -41,7 +45,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             subject.base.tree_id.to_string(),
             digest(&mail.bytes),
             &subject.settings.accept,
-            &mail.file_name,
+            (&mail.file_name, NO_GERRIT),
         );
         context.cached(Name::Checkpatch, Some(mail.number), &parts, |source| {
             look(context, mail, source)
@@ -96,13 +100,16 @@ fn judge(context: &Context<'_>, number: usize, findings: Vec<Finding>, blank: Ou
     };
     let (mut left, mut accepted) = (Vec::new(), Vec::new());
     for finding in findings {
-        match subject
+        let mut accepts = subject
             .settings
             .accept
             .iter()
-            .find(|accept| accepts(accept, &finding))
-        {
-            Some(accept) => accepted.push(format!("accepted: {}: {}", finding.kind, accept.reason)),
+            .filter(|it| accepts(it, &finding));
+        let reason = accepts.next().map(|accept| accept.reason.as_str());
+        let reason =
+            reason.or_else(|| (finding.kind == GERRIT && number == 0).then_some(NO_GERRIT));
+        match reason {
+            Some(reason) => accepted.push(format!("accepted: {}: {reason}", finding.kind)),
             None => left.push(finding),
         }
     }

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::run::CachePolicy;
+use super::settings::{Accept, Settings, Skip};
 use super::{Event, Name, Options, Report, Subject, check};
+use crate::error::Refusal;
 use crate::lab::Lab;
 use crate::outgoing::{Output, Sort};
-use crate::ui::Ui;
+use crate::ui::{Ui, shown_text};
 
 /// Options of `reroll check` that say what is run and how it is reported.
 #[derive(Debug, Clone, clap::Args)]
@@ -24,9 +26,9 @@ pub struct GateArgs {
     /// Build only in these configurations
     #[arg(long = "configuration", value_name = "NAME")]
     configurations: Vec<String>,
-    /// Tell for each patch how it fits REV too: clean, drifted, conflict or upstream
+    /// Tell for each patch how it fits REV too: clean, drifted, conflict or upstream; can be given more than once
     #[arg(long, value_name = "REV")]
-    onto: Option<String>,
+    onto: Vec<String>,
     /// Find everything out anew, whatever earlier runs found
     #[arg(long)]
     renew: bool,
@@ -39,12 +41,54 @@ pub struct GateArgs {
     /// Write the outcomes to FILE as `JUnit` XML, too
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Let a finding stay, and show why: RULE is a rule of the gates `mail` and `maintainers` (`cover-missing`), or checkpatch's name of a finding (`LONG_LINE`)
+    #[arg(long = "skip", value_name = "RULE=REASON")]
+    skips: Vec<String>,
     /// Overwrite FILE though somebody else wrote it
     #[arg(long)]
     force: bool,
 }
 
 impl GateArgs {
+    /// Adds what is skipped by hand to what a recipe says.
+    pub fn skip(&self, settings: &mut Settings) -> Result<()> {
+        for text in &self.skips {
+            let (rule, reason) = text.split_once('=').unwrap_or((text, ""));
+            let (rule, reason) = (rule.trim().to_owned(), reason.trim().to_owned());
+            let wrong = |what: &str| {
+                Refusal::usage(format!("`--skip {}`: {what}", shown_text(text.as_bytes()))).hint(
+                    "write `--skip RULE=REASON`; the reports name the rules of what they find",
+                )
+            };
+            if reason.is_empty() {
+                return Err(wrong("there is no reason").into());
+            }
+            let is_checkpatch = !rule.is_empty()
+                && rule
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+            if is_checkpatch {
+                settings.accept.push(Accept {
+                    kind: rule,
+                    patch: None,
+                    message: None,
+                    reason,
+                });
+            } else if super::is_rule(&rule) {
+                settings.skip.push(Skip {
+                    gate: super::gate_of(&rule),
+                    configuration: None,
+                    patch: None,
+                    rule: Some(rule),
+                    reason,
+                });
+            } else {
+                return Err(wrong("there is no such rule").into());
+            }
+        }
+        Ok(())
+    }
+
     fn options(&self) -> Options {
         Options {
             gates: self.gates.clone(),

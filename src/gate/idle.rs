@@ -53,8 +53,13 @@ pub(super) fn idle(settings: &Settings, patches: &[&str]) -> Option<(String, Str
 
 fn idle_skip(settings: &Settings, skip: &Skip) -> Option<(String, String)> {
     let gate = skip.gate;
-    if let Some(rule) = skip.rule.as_ref().filter(|_| gate != Name::Mail) {
-        let what = format!("`{rule}` is a rule of the gate `mail`, not of `{gate}`");
+    if let Some(rule) = &skip.rule
+        && gate != super::gate_of(rule)
+    {
+        let what = format!(
+            "`{rule}` is a rule of the gate `{}`, not of `{gate}`",
+            super::gate_of(rule)
+        );
         return Some((what, format!("\"{rule}\"")));
     }
     let name = skip.configuration.as_ref()?;

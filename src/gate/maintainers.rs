@@ -1,7 +1,8 @@
 //! The maintainers gate: whom the base's own `scripts/get_maintainer.pl` names for each patch.
 //!
-//! Hides its roles: maintainers become `To`, reviewers and lists become `Cc`.
+//! Hides its roles: maintainers become `To`, reviewers and lists become `Cc`; and that the mails of a branch are addressed to nobody yet.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -10,9 +11,14 @@ use bstr::ByteSlice;
 
 use super::cache::digest;
 use super::run::Context;
+use super::settings::Skip;
 use super::toolchain::{Tool, missing};
-use super::{Mail, Name, Outcome, script};
+use super::{Mail, Name, Outcome, Status, script};
+use crate::mail::{Mailbox, Maker};
 use crate::temporary;
+
+/// What is found where a mail goes to none of its maintainers, as `[[check.skip]]` names it.
+pub(super) const MISSING: &str = "maintainer-missing";
 
 /// Asks for every patch.
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
@@ -24,12 +30,67 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             context.found(blank.error("not installed: perl").packages(&packages));
             continue;
         }
-        let parts = (subject.base.tree_id.to_string(), digest(&mail.bytes));
+        let skip = left_out(context, mail.number);
+        let options = &subject.letters.options;
+        let reaches_nobody = options.maker == Maker::Git;
+        let parts = (
+            subject.base.tree_id.to_string(),
+            digest(&mail.bytes),
+            (MISSING, reaches_nobody, skip),
+        );
         context.cached(Name::Maintainers, Some(mail.number), &parts, |source| {
-            ask(mail, source)
+            let outcome = ask(mail, source)?;
+            if reaches_nobody || outcome.status != Status::Pass {
+                return Ok(outcome);
+            }
+            Ok(addressed(outcome, mail, skip))
         })?;
     }
     Ok(())
+}
+
+/// Why the recipe leaves it out here that a mail goes to none of its maintainers, if it does.
+fn left_out<'a>(context: &Context<'a>, number: usize) -> Option<&'a str> {
+    let subject = context.subject;
+    let fits = |skip: &&Skip| {
+        let name = skip.patch.as_deref();
+        skip.gate == Name::Maintainers
+            && skip.rule.as_deref() == Some(MISSING)
+            && name.is_none_or(|name| subject.is_patch(Some(number), name))
+    };
+    let skip = subject.settings.skip.iter().find(fits);
+    skip.map(|skip| skip.reason.as_str())
+}
+
+/// Holds whom the script names against whom the mail does.
+fn addressed(outcome: Outcome, mail: &Mail, skip: Option<&str>) -> Outcome {
+    let named: BTreeSet<_> = ["To", "Cc"]
+        .iter()
+        .flat_map(|header| Mailbox::in_header(&mail.bytes, header))
+        .map(|mailbox| mailbox.email.to_lowercase())
+        .collect();
+    let maintainers = outcome
+        .lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("To: "));
+    let mut maintainers = maintainers.filter_map(|text| Mailbox::parse(text).ok());
+    if maintainers.any(|it| named.contains(&it.email.to_lowercase())) {
+        return outcome;
+    }
+    let lines = outcome.lines.clone();
+    match skip {
+        Some(reason) => outcome.lines(
+            lines
+                .into_iter()
+                .chain([format!("accepted: {MISSING}: {reason}")])
+                .collect(),
+        ),
+        None => outcome
+            .fail(format!(
+                "the mail goes to none of the maintainers ({MISSING})"
+            ))
+            .lines(lines),
+    }
 }
 
 fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {

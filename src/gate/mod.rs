@@ -9,6 +9,7 @@ mod checkpatch;
 pub mod command;
 mod equality;
 mod follow;
+mod foreign;
 mod guest;
 mod idle;
 mod kbuild;
@@ -37,6 +38,7 @@ use crate::error::Exit;
 pub use equality::{
     Complaints, Native, Plan, Replay, Unfit, Unit, build_native, harness_directory, harness_files,
 };
+pub use foreign::Mails;
 pub use proof::{Finding, PROOF, proof};
 pub use run::{CachePolicy, Event, Options, check};
 pub use subject::{Mail, Patch, Subject};
@@ -275,5 +277,19 @@ impl Outcome {
     fn packages(mut self, packages: &[String]) -> Self {
         self.packages = packages.to_vec();
         self
+    }
+}
+
+/// Whether a gate has a rule of this name that can be left out by itself.
+fn is_rule(name: &str) -> bool {
+    name == maintainers::MISSING || mail::is_rule(name)
+}
+
+/// The gate that a rule is of.
+fn gate_of(rule: &str) -> Name {
+    if rule == maintainers::MISSING {
+        Name::Maintainers
+    } else {
+        Name::Mail
     }
 }

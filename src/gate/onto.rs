@@ -32,11 +32,13 @@ struct Onto {
     trouble: Option<String>,
 }
 
-/// Tries the patches on the revision that the options name.
+/// Tries the patches on each revision that the options name.
 pub(super) fn run(context: &Context<'_>) -> Result<()> {
-    let Some(rev) = &context.options.onto else {
-        return Ok(());
-    };
+    let mut revs = context.options.onto.iter();
+    revs.try_for_each(|rev| try_on(context, rev))
+}
+
+fn try_on(context: &Context<'_>, rev: &str) -> Result<()> {
     let subject = context.subject;
     let onto = Onto::open(context, rev)?;
     let mut left_out = Vec::new();

@@ -2,6 +2,7 @@
 //!
 //! Hides the formats; what is hostile is escaped here.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -111,6 +112,11 @@ impl Report {
                 format!("{seconds:.1} s")
             };
             let _ = writeln!(text, "{title:width$}  {}  {time}", marks.join(" "));
+            let lines = outcomes.iter().flat_map(|outcome| &outcome.lines);
+            let accepted: BTreeSet<_> = lines.filter(|it| it.starts_with("accepted: ")).collect();
+            for line in accepted {
+                let _ = writeln!(text, "  {line}");
+            }
         }
         for outcome in self
             .outcomes

@@ -31,7 +31,7 @@ pub struct Options {
     /// The chosen configurations; empty is all of them.
     pub configurations: Vec<String>,
     /// A revision other than the base that the patches are tried on.
-    pub onto: Option<String>,
+    pub onto: Vec<String>,
     /// Whether earlier outcomes are looked at.
     pub cache: CachePolicy,
     /// How many builds run at once; `None` is what the machine can take.
@@ -209,7 +209,7 @@ fn tasks<'a>(context: &Context<'a>) -> VecDeque<Task<'a>> {
             tasks.push_back(task(gate, Box::new(job)));
         }
     }
-    if context.options.onto.is_some() && context.wants(Name::Apply) {
+    if !context.options.onto.is_empty() && context.wants(Name::Apply) {
         tasks.push_back(task(Name::Apply, Box::new(onto::run)));
     }
     if context.wants(Name::Guest) {

@@ -5,12 +5,13 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::diff::unquoted;
 use crate::exec::{Output, Task};
 use crate::lab::{Files, safe_path};
-use crate::repo::{Commit, File, ObjectId, Repo};
+use crate::repo::{Commit, File, MODE_NONE, ObjectId, Repo};
 use crate::temporary;
 
 /// A repository in a temporary directory.
@@ -79,21 +80,24 @@ impl Scratch {
         self.head().map(Ok)
     }
 
-    /// The paths that a patch names.
-    pub(super) fn paths(&self, mail: &[u8]) -> Result<Vec<BString>> {
+    /// The paths that a patch needs or makes: `diff` is the lower half of a mail, decoded.
+    pub(super) fn paths(&self, diff: &[u8]) -> Result<Vec<BString>> {
         let output = self
             .git(&["apply", "--numstat", "-z"])
-            .input(mail)
+            .input(diff)
             .output()?;
-        let mut paths = Vec::new();
-        for line in output.split_str("\0").filter(|line| !line.is_empty()) {
-            // A rename has an empty path here and its two names next.
-            let path = line.splitn_str(3, "\t").nth(2).unwrap_or(line).as_bstr();
-            if !path.is_empty() {
-                safe_path(path)?;
-                paths.push(path.to_owned());
-            }
-        }
+        let lines = output.split_str("\0").filter(|line| !line.is_empty());
+        let new = lines.filter_map(|line| line.splitn_str(3, "\t").nth(2));
+        // Of a file that is renamed git says the new name only.
+        let old = diff.lines().filter_map(|line| {
+            line.strip_prefix(b"rename from ")
+                .or_else(|| line.strip_prefix(b"copy from "))
+        });
+        let plain = |name: &[u8]| unquoted(name).map_or_else(|| name.into(), |(name, _)| name);
+        let paths: Vec<BString> = new.map(BString::from).chain(old.map(plain)).collect();
+        paths
+            .iter()
+            .try_for_each(|path| safe_path(path.as_bstr()))?;
         Ok(paths)
     }
 
@@ -126,15 +130,9 @@ impl Scratch {
         let before = here.commit(commit.parent_ids[0])?.tree_id;
         let mut files = Vec::new();
         for path in here.changed_paths(before, commit.tree_id)? {
-            let file = here
-                .file(commit.tree_id, path.as_bstr())?
-                .with_context(|| {
-                    crate::error::Refusal::usage(format!(
-                        "a patch deletes `{path}`, which a directory of patches cannot do here"
-                    ))
-                    .hint("give the series as a branch")
-                })?;
-            files.push((path, file.mode, repo.write_blob(&file.bytes)?));
+            let file = here.file(commit.tree_id, path.as_bstr())?;
+            let (mode, bytes) = file.map_or((MODE_NONE, Vec::new()), |it| (it.mode, it.bytes));
+            files.push((path, mode, repo.write_blob(&bytes)?));
         }
         let files: Vec<_> = files
             .iter()
@@ -179,6 +177,8 @@ pub(super) fn said(output: &Output) -> Vec<String> {
     let both = [&output.stderr[..], &output.stdout[..]];
     both.iter()
         .flat_map(|bytes| bytes.lines())
+        // Git's advice is for who has a work tree to mend.
+        .filter(|line| !line.starts_with(b"hint: "))
         .map(|line| line.to_str_lossy().into_owned())
         .collect()
 }

@@ -160,7 +160,7 @@ pub struct Skip {
     /// One patch by its name; all where absent.
     #[serde(default)]
     pub patch: Option<String>,
-    /// One rule of the mail gate by its name; all where absent.
+    /// One rule of the gate `mail` or `maintainers` by its name; the whole gate where absent.
     #[serde(default)]
     pub rule: Option<String>,
     /// Why; shown in every report.
@@ -283,10 +283,10 @@ impl Settings {
             .skip
             .iter()
             .filter_map(|skip| skip.rule.as_deref())
-            .find(|rule| !super::mail::is_rule(rule));
+            .find(|rule| !super::is_rule(rule));
         if let Some(rule) = unknown {
             return Err(Refusal::usage(format!(
-                "`[[check.skip]]` names `{rule}`, which is no rule of the mail gate"
+                "`[[check.skip]]` names `{rule}`, which is no rule of the gates `mail` and `maintainers`"
             )));
         }
         let guests = self.guest.iter().map(|guest| &guest.configuration);

@@ -12,8 +12,9 @@ use sha2::{Digest, Sha256};
 use tar::EntryType;
 
 use super::stream::{Mode, Stream, refused, tree_path};
-use super::{hex, open, read_some};
+use super::{open, read_some};
 use crate::debian;
+use crate::digest::hex;
 use crate::error::{Refusal, refusal};
 use crate::exec::check_interrupted;
 use crate::ui::{Progress, Ui};

@@ -6,7 +6,6 @@ mod archive;
 mod directory;
 mod stream;
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +94,7 @@ pub(crate) fn digest(path: &Path, ui: Ui) -> Result<String> {
         check_interrupted()?;
         let count = read_some(&mut file, &mut buffer).with_context(|| not_read(path))?;
         if count == 0 {
-            return Ok(hex(&hasher.finalize()));
+            return Ok(crate::digest::hex(&hasher.finalize()));
         }
         hasher.update(&buffer[..count]);
         at += count as u64;
@@ -169,14 +168,6 @@ fn read_some(from: &mut impl std::io::Read, buffer: &mut [u8]) -> std::io::Resul
             other => return other,
         }
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

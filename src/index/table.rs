@@ -10,7 +10,7 @@ use bstr::{BStr, ByteSlice};
 use super::Question;
 use super::generate::Generators;
 use super::scan::{Kind, Scan};
-use crate::recipe::digest;
+use crate::digest::digest;
 use crate::repo::ObjectId;
 
 /// The rules by which an index is made: one that was made by other rules is not found again.

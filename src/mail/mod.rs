@@ -7,7 +7,9 @@
 //! not ASCII says so in its headers (git looks at the commits only), and no mailmap is applied.
 
 mod header;
+pub mod inbox;
 mod mailbox;
+mod mbox;
 mod received;
 pub mod rules;
 mod survive;
@@ -20,11 +22,12 @@ use bstr::ByteSlice;
 
 use crate::diff::FileDiff;
 use crate::diffstat;
+use crate::digest::digest;
 use crate::error::Refusal;
 use crate::repo::{Commit, ObjectId, Signature};
 
 pub use mailbox::Mailbox;
-pub use received::Received;
+pub use received::{Received, Tag};
 pub use survive::damage;
 
 /// Whether the mails of a series are tied together.
@@ -63,10 +66,25 @@ pub struct Options {
     pub threading: Threading,
     /// The base, where others have that commit.
     pub base_commit: Option<ObjectId>,
+    /// The tree of the base: mails for different bases are different mails.
+    pub base_tree: Option<ObjectId>,
     /// What the series is known by over all its versions.
     pub change_id: Option<ChangeId>,
     /// The text under `-- `.
     pub signature: String,
+    /// Who made the mails: which rules apply to them.
+    pub maker: Maker,
+}
+
+/// Who made mails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Maker {
+    /// Git, of commits: the messages are a person's, and nothing else is.
+    Git,
+    /// A person.
+    Person,
+    /// A recipe.
+    Recipe,
 }
 
 impl Default for Options {
@@ -79,8 +97,10 @@ impl Default for Options {
             cc: Vec::new(),
             threading: Threading::None,
             base_commit: None,
+            base_tree: None,
             change_id: None,
             signature: concat!("reroll ", env!("CARGO_PKG_VERSION")).to_owned(),
+            maker: Maker::Recipe,
         }
     }
 }
@@ -120,6 +140,14 @@ pub struct Letters {
     pub patches: Vec<Patch>,
     /// How the mails are made.
     pub options: Options,
+}
+
+/// The name of a patch file, as `git format-patch` gives it.
+#[must_use]
+pub fn file_name(prefix: &str, number: usize, subject: &str) -> String {
+    let mut name = format!("{prefix}{number:04}-{}", header::slug(subject));
+    name.truncate(NAME_LENGTH);
+    name + ".patch"
 }
 
 impl Letters {
@@ -202,6 +230,9 @@ impl fmt::Display for ChangeId {
     }
 }
 
+/// Digits in a message id that tell prefixes and bases from each other.
+const KIND_DIGITS: usize = 8;
+
 /// The parts of a message id around the mail's number: they hold no time of day, so that a second run does not
 /// make a second thread.
 struct MessageStem {
@@ -227,19 +258,13 @@ fn message_stem(patches: &[Patch], options: &Options) -> Result<Option<MessageSt
     let domain = email
         .rsplit_once('@')
         .map_or("localhost", |(_, domain)| domain);
-    // Lists drop a mail whose id they have seen, so a second sending has ids of its own.
-    let again = if options.prefix.contains("RESEND") {
-        "-resend"
-    } else {
-        ""
-    };
+    // Lists drop a mail whose id they have seen, so what is sent again, as another kind of series, or for another base has ids of its own.
+    let base = options.base_tree.map(|id| id.to_string());
+    let parts = [options.prefix.clone(), base.unwrap_or_default()];
+    let kind = &digest(parts.map(String::into_bytes))[..KIND_DIGITS];
     Ok(Some(MessageStem {
-        before: format!(
-            "{}-v{}{again}",
-            change_id.stem,
-            options.version.unwrap_or(1)
-        ),
-        after: format!("{}@{domain}", change_id.hash),
+        before: format!("{}-v{}", change_id.stem, options.version.unwrap_or(1)),
+        after: format!("{}-{kind}@{domain}", change_id.hash),
     }))
 }
 
@@ -377,10 +402,7 @@ impl Series<'_> {
     }
 
     fn file_name(&self, number: usize, subject: &str) -> String {
-        let prefix = self.file_prefix();
-        let mut name = format!("{prefix}{number:04}-{}", header::slug(subject));
-        name.truncate(NAME_LENGTH);
-        name + ".patch"
+        file_name(&self.file_prefix(), number, subject)
     }
 
     fn message_id(&self, number: usize) -> Option<String> {

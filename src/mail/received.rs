@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use bstr::{BString, ByteSlice};
 use mailparse::MailHeaderMap;
 
+use super::mbox::commit_id;
 use crate::error::Refusal;
 use crate::exec::Task;
 use crate::temporary;
@@ -29,6 +30,8 @@ pub struct Received {
     pub message: Vec<u8>,
     /// From there on.
     pub rest: Vec<u8>,
+    /// The commit that the line of an mbox in front of it names.
+    pub commit_id: Option<String>,
 }
 
 impl Received {
@@ -47,7 +50,7 @@ impl Received {
         let place = temporary::directory()?;
         let [message, rest] = ["message", "rest"].map(|name| place.path().join(name));
         let task = Task::git_alone().arg("mailinfo").args([&message, &rest]);
-        let ran = task.input(mail).run()?;
+        let ran = task.input(mail.clone()).run()?;
         if !ran.exit.success() {
             let said = ran.stderr.lines().map(shown_text).collect();
             let refusal = Refusal::usage(format!("git cannot read {what}"));
@@ -67,7 +70,61 @@ impl Received {
             subject: field("Subject: "),
             message: written(&message)?,
             rest: written(&rest)?,
+            commit_id: commit_id(&mail),
         })
+    }
+}
+
+/// What the brackets in front of a subject say.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// Which version.
+    pub version: Option<u32>,
+    /// Which patch of how many.
+    pub number: Option<(usize, usize)>,
+    /// Whether it is an answer (`Re:`).
+    pub is_answer: bool,
+}
+
+impl Tag {
+    /// What stands in front of a subject's text (git's `cleanup_subject`).
+    #[must_use]
+    pub fn of(subject: &str) -> Self {
+        let mut tag = Self::default();
+        let mut rest = subject.trim();
+        loop {
+            rest = rest.trim_start_matches([' ', '\t', ':']);
+            if rest
+                .get(..3)
+                .is_some_and(|start| start.eq_ignore_ascii_case("re:"))
+                && rest.len() > 3
+            {
+                tag.is_answer = true;
+                rest = &rest[3..];
+            } else if let Some((words, after)) =
+                rest.strip_prefix('[').and_then(|it| it.split_once(']'))
+            {
+                tag.learn(words);
+                rest = after;
+            } else {
+                return tag;
+            }
+        }
+    }
+
+    fn learn(&mut self, words: &str) {
+        for word in words.split([' ', ',', '\t']) {
+            let numbers = word.split_once('/');
+            if let Some((number, total)) = numbers
+                && let (Ok(number), Ok(total)) = (number.parse(), total.parse())
+            {
+                self.number = Some((number, total));
+            } else if let Some(version) = word.strip_prefix(['v', 'V'])
+                && let Ok(version) = version.parse()
+            {
+                self.version = Some(version);
+            }
+        }
     }
 }
 

@@ -2,10 +2,8 @@
 //!
 //! Hides what does not count: messages, recipients, comments, the layout of the files, and where they are.
 
-use bstr::ByteSlice;
-use sha2::{Digest, Sha256};
-
 use super::Recipe;
+use crate::digest::digest;
 
 /// Keys of `series.toml` and `patch.toml` that say something about code.
 const KEYS: [&str; 4] = ["patches", "fact", "function", "edit"];
@@ -28,22 +26,6 @@ impl Recipe {
             .flat_map(|(name, text)| [name.clone().into_bytes(), text.clone().into_bytes()]);
         digest(sources.chain(templates))
     }
-}
-
-/// A digest of parts, each told from the next.
-#[must_use]
-pub fn digest(parts: impl IntoIterator<Item = Vec<u8>>) -> String {
-    let mut digest = Sha256::new();
-    for part in parts {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part.as_bytes());
-    }
-    let bytes = digest.finalize();
-    let digits: Vec<_> = bytes[..20]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    digits.concat()
 }
 
 #[cfg(test)]

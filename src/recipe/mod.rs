@@ -19,7 +19,6 @@ use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::ui::shown_text;
 
-pub use digest::digest;
 pub use files::embedded;
 pub use home::Home;
 
@@ -476,13 +475,19 @@ pub fn all_parts(parts: &[PartSpec]) -> Vec<&PartSpec> {
         .collect()
 }
 
-/// The seconds since 1970 of a date as recipes and options write it (RFC 3339).
+/// The seconds since 1970 of a date as recipes and options write it: RFC 3339, or the day alone for its first second in UTC.
 pub fn time(date: &str) -> Result<i64> {
-    let parsed: Result<jiff::Timestamp, _> = date.parse();
+    let is_day = date.parse::<jiff::civil::Date>().is_ok() && !date.contains([':', 'T']);
+    let whole = if is_day {
+        format!("{date}T00:00:00Z")
+    } else {
+        date.to_owned()
+    };
+    let parsed: Result<jiff::Timestamp, _> = whole.parse();
     parsed.map(jiff::Timestamp::as_second).map_err(|error| {
         let date = shown_text(date.as_bytes());
         Refusal::usage(format!("`{date}` is no date: {error}"))
-            .hint("write it like `2026-11-30T12:00:00Z`")
+            .hint("write it like `2026-11-30` or `2026-11-30T12:00:00Z`")
             .into()
     })
 }

@@ -196,14 +196,15 @@ impl Reader {
         }
         let mailboxes = |all: Vec<Spanned<String>>| -> Result<Vec<String>> {
             let all = all.into_iter();
-            all.map(|raw| valid(raw, &at, Mailbox::parse)).collect()
+            all.map(|raw| valid(raw, &at, Mailbox::parse_list))
+                .collect()
         };
         let author = file
             .author
             .map(|raw| valid(raw, &at, Mailbox::parse_person));
         let date = file.date.map(|raw| valid(raw, &at, time));
         let mut recipe = Recipe {
-            digest: crate::import::hex(&self.digest.borrow().clone().finalize()),
+            digest: crate::digest::hex(&self.digest.borrow().clone().finalize()),
             directory: self.files.directory(),
             origin: label
                 .trim_end_matches("series.toml")

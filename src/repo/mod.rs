@@ -10,4 +10,4 @@ mod tree;
 pub use commit::{Base, Commit, IMPORT_TRAILER, Signature};
 pub use refs::is_ref_name;
 pub use store::{ObjectId, Repo, blob_id};
-pub use tree::{Entry, File, MODE_FILE};
+pub use tree::{Entry, File, MODE_FILE, MODE_NONE};

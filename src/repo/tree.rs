@@ -13,6 +13,8 @@ use super::store::{ObjectId, Repo};
 
 /// A regular file's mode.
 pub const MODE_FILE: u32 = 0o100_644;
+/// The mode of a path where there is no file, as git writes it in a raw diff.
+pub const MODE_NONE: u32 = 0;
 
 /// A file in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,6 +215,10 @@ impl Repo {
         self.rebuild(Some(tree_id), files)
     }
 
+    fn empty_tree(&self) -> Result<ObjectId> {
+        self.write(ObjectType::Tree, b"")
+    }
+
     /// A new tree from these files alone.
     pub fn write_new_tree(&self, files: &[(&BStr, u32, ObjectId)]) -> Result<ObjectId> {
         self.rebuild(None, files)
@@ -254,17 +260,22 @@ impl Repo {
                     .map(|place| &entries[place])
                     .filter(|entry| entry.kind() == ObjectType::Tree)
                     .map(|entry| entry.id);
-                TreeEntry {
-                    mode: 0o040_000,
-                    name,
-                    id: self.rebuild(old, &here)?,
-                }
+                let id = self.rebuild(old, &here)?;
+                // A directory without a file is none.
+                let mode = if id == self.empty_tree()? {
+                    MODE_NONE
+                } else {
+                    0o040_000
+                };
+                TreeEntry { mode, name, id }
             } else {
                 rest.remove(0);
                 TreeEntry { mode, name, id }
             };
             match place {
+                Some(place) if new.mode == MODE_NONE => drop(entries.remove(place)),
                 Some(place) => entries[place] = new,
+                None if new.mode == MODE_NONE => {}
                 None => entries.push(new),
             }
         }

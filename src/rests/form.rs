@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::digest;
 use crate::index::Found;
 use crate::index::lex::{Token, tokens_in};
-use crate::recipe::digest;
 
 /// How many digits of a digest tell one form from another.
 const DIGITS: usize = 16;

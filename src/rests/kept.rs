@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 use super::reach::{Item, Root, Said};
+use crate::digest::digest;
 use crate::index::Index;
-use crate::recipe::{RestsSpec, digest};
+use crate::recipe::RestsSpec;
 
 /// The rules by which things are found, besides those of the index: what was kept by other rules is not found again.
 const RULES: [&str; 3] = [

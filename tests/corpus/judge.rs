@@ -91,7 +91,7 @@ impl Bench {
             .find(|it| it.name == CONFIGURATION)
             .context("the recipe has the configuration")?
             .clone();
-        let subject = Subject::new(&repo, base, Vec::new(), Vec::new(), settings)?;
+        let subject = Subject::without_mails(&repo, base, Vec::new(), settings)?;
         let prepared = Replay::prepare(&subject, &lab, &configuration, &|_| ())?;
         let replay = match prepared {
             Ok(replay) => replay,

@@ -90,7 +90,7 @@ fn by_hand_the_rest_is_numbered_anew_and_it_is_said_which_commits_have_what() {
         let left = 4 - count;
         assert_eq!(mails.len(), left + 1);
         for (number, mail) in mails.values().enumerate() {
-            let bracket = format!("Subject: [PATCH v1 {number}/{left}] mm");
+            let bracket = format!("Subject: [PATCH {number}/{left}] mm");
             assert!(mail.contains(&bracket), "{bracket}: {mail}");
         }
         let cover = mails.values().next().expect("a cover letter");

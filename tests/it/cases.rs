@@ -51,7 +51,7 @@ fn survives(tiny: &Tiny, args: &[&str]) {
     let mails = sandbox.files("out");
     let names = mails
         .keys()
-        .filter(|name| name.starts_with("v1-") && !name.starts_with("v1-0000"));
+        .filter(|name| name.starts_with('0') && !name.starts_with("0000"));
     let paths: Vec<_> = names.map(|name| sandbox.path("out").join(name)).collect();
     git(&["am", "-q"]).args(paths).run().expect_exit(0);
     let log = |range: &str| {
@@ -71,7 +71,7 @@ fn survives(tiny: &Tiny, args: &[&str]) {
     );
     assert!(!expected.is_empty());
     assert_eq!(found, expected);
-    let mails = mails.iter().filter(|(name, _)| name.starts_with("v1-"));
+    let mails = mails.iter().filter(|(name, _)| name.starts_with('0'));
     for (name, mail) in mails {
         let head = mail.split_str("\n\n").next().unwrap_or_default();
         assert!(head.is_ascii(), "{name}: {}", head.as_bstr());
@@ -185,7 +185,7 @@ fn hostile_subjects_survive_the_way_through_mail() {
         assert!(
             names
                 .iter()
-                .all(|name| name.starts_with("v1-000") || name.starts_with(".reroll")),
+                .all(|name| name.starts_with("000") || name.starts_with(".reroll")),
             "{names:?}"
         );
     }
@@ -296,7 +296,7 @@ fn hunk_headers_follow_the_attributes_of_the_base_in_a_bare_repository_too() {
             .git(["-c", "core.abbrev=12", "diff", &tiny.rev, "origin/series"])
             .dir(sandbox.path("work"));
         let gits = git.run().expect_exit(0).stdout;
-        let mail = sandbox.read("out/v1-0001-lamp-undo-all.patch");
+        let mail = sandbox.read("out/0001-lamp-undo-all.patch");
         assert!(mail.contains_str(&gits), "{mail}\n--- git says\n{gits}");
         let line = mail
             .lines()
@@ -360,12 +360,12 @@ fn a_half_applied_series_is_not_taken_for_a_whole_one() {
         let mails = tiny.sandbox.files("again");
         let last = mails
             .iter()
-            .rfind(|(name, _)| name.starts_with("v1-"))
+            .rfind(|(name, _)| name.starts_with('0'))
             .expect("a mail")
             .1;
         let count = rest.len();
         assert!(last.contains_str(format!("{count}/{count}] ")), "{last}");
-        let cover = &mails["v1-0000-cover-letter.patch"];
+        let cover = &mails["0000-cover-letter.patch"];
         let subject = commits[0]["subject"].as_str().expect("text");
         assert!(cover.contains_str("only the rest is sent:\n\n"), "{cover}");
         assert!(cover.contains_str(format!("\n  {subject}\n")), "{cover}");
@@ -396,7 +396,7 @@ fn what_the_ignore_rules_of_a_tree_would_drop_is_in_the_patches() {
     survives(&tiny, &["--author", AUTHOR, "--signoff"]);
     let mail = tiny
         .sandbox
-        .read("out/v1-0003-lamp-move-the-delay-to-a-table.patch");
+        .read("out/0003-lamp-move-the-delay-to-a-table.patch");
     assert!(mail.contains_str("create mode 100644 include/table.h"));
     // A symbolic link where a file or a directory is wanted is not followed.
     let tiny = Tiny::new();

@@ -371,7 +371,7 @@ fn a_pageblock_set_up_in_the_page_function_is_carried_and_done_for_every_page() 
         let mail = changed
             .sandbox
             .files("out")
-            .remove("v1-0000-cover-letter.patch");
+            .remove("0000-cover-letter.patch");
         assert!(
             mail.expect("a cover letter").contains_str("page by page"),
             "{name}"

@@ -449,7 +449,7 @@ fn nobody_is_made_an_author() {
 #[test]
 fn dates_versions_and_change_ids_are_checked() {
     let tiny = Tiny::new();
-    for date in ["yesterday", "2026-13-01T00:00:00Z", "", "2026-11-30"] {
+    for date in ["yesterday", "2026-13-01T00:00:00Z", "", "2026-11-31"] {
         tiny.regen()
             .args(["--date", date])
             .run()
@@ -492,7 +492,7 @@ fn what_mails_are_made_of_is_refused_with_its_line() {
             "is no name and address",
         ),
         ("date = \"yesterday\"", "`yesterday` is no date"),
-        ("date = \"2026-11-30\"", "`2026-11-30` is no date"),
+        ("date = \"2026-11-31\"", "`2026-11-31` is no date"),
         (
             "cc = [\"a@example.org\", \"nobody\"]",
             "`nobody` is no name and address",
@@ -711,7 +711,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 fn a_directory_with_edited_mails_is_kept_unless_forced() {
     let tiny = Tiny::new();
     tiny.regen().run().expect_exit(0);
-    let cover = "out/v1-0000-cover-letter.patch";
+    let cover = "out/0000-cover-letter.patch";
     let original = tiny.sandbox.read(cover);
     tiny.sandbox.write(cover, "my own words\n");
     tiny.sandbox.write("out/notes", "mine\n");
@@ -723,7 +723,7 @@ fn a_directory_with_edited_mails_is_kept_unless_forced() {
     };
     let listing = tiny.sandbox.listing(".");
     again(&["--ref", "refs/heads/series"]).refused(2).says(&[
-        "v1-0000-cover-letter.patch",
+        "0000-cover-letter.patch",
         "edited",
         "--force",
     ]);
@@ -739,12 +739,9 @@ fn a_directory_with_edited_mails_is_kept_unless_forced() {
     assert!(tiny.sandbox.path(cover).exists());
     // Somebody else's file in the way, where no run has written yet.
     tiny.sandbox
-        .write("new/v1-0000-cover-letter.patch", "somebody else's");
+        .write("new/0000-cover-letter.patch", "somebody else's");
     let program = tiny.reroll(&["regen", "--author", AUTHOR, "-o", "new"]);
-    program
-        .run()
-        .refused(2)
-        .says(&["v1-0000-cover-letter.patch"]);
+    program.run().refused(2).says(&["0000-cover-letter.patch"]);
     assert_eq!(tiny.sandbox.listing("new").len(), 1);
 }
 
@@ -1073,7 +1070,7 @@ fn a_path_that_is_not_utf8_is_a_path() {
     assert!(
         tiny.sandbox
             .path(name)
-            .join("v1-0000-cover-letter.patch")
+            .join("0000-cover-letter.patch")
             .exists()
     );
 }

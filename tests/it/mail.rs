@@ -768,11 +768,12 @@ fn random_headers_and_shortlogs_equal_gits() {
 }
 
 #[test]
-fn message_ids_are_stable_and_differ_between_versions_and_resends() {
+fn message_ids_are_stable_and_differ_where_mails_do() {
     let series = Series::new(&hostile_in_body()[..2]);
     let patches = series.patches(&series.scratch.repo);
-    let ids = |version: Option<u32>, prefix: &str| -> Vec<String> {
+    let on = |base_tree, version: Option<u32>, prefix: &str| -> Vec<String> {
         let options = Options {
+            base_tree,
             version,
             prefix: prefix.to_owned(),
             threading: Threading::Shallow,
@@ -786,11 +787,22 @@ fn message_ids_are_stable_and_differ_between_versions_and_resends() {
             .filter_map(|mail| mail.message_id)
             .collect()
     };
+    let ids = |version, prefix: &str| on(None, version, prefix);
     let first = ids(None, "PATCH");
-    assert_eq!(first[1], "<20261130-topic-v1-2-0123456789ab@example.org>");
+    let start = "<20261130-topic-v1-2-0123456789ab-";
+    assert!(
+        first[1].starts_with(start) && first[1].ends_with("@example.org>"),
+        "{}",
+        first[1]
+    );
     assert_eq!(first, ids(Some(1), "PATCH"));
     assert_ne!(first, ids(Some(2), "PATCH"));
+    // Whatever makes them other mails makes other ids.
     assert_ne!(first, ids(None, "PATCH RESEND"));
+    assert_ne!(first, ids(None, "RFC PATCH"));
+    let base = Some(series.base);
+    assert_ne!(first, on(base, None, "PATCH"));
+    assert_eq!(on(base, None, "PATCH"), on(base, None, "PATCH"));
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn an_open_file_is_written_through() {
         ),
         ("{mails} /dev/fd/3 3> file; cat file", ""),
         ("{mails} >(cat > file) && sleep 0.5; cat file", ""),
-        ("{mails} /dev/stderr 2>&1", ""),
+        ("{mails} /dev/stderr --quiet 2>&1", ""),
         ("{mails} /dev/stdout | head -c 1 > /dev/null; {mails} -", ""),
     ] {
         let expected = [before.as_bytes(), &mails].concat();

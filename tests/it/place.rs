@@ -89,7 +89,7 @@ impl Tiny {
         let mails = self.sandbox.files("out");
         let patches = mails
             .iter()
-            .filter(|(name, _)| name.contains("-000") && !name.contains("-0000-"));
+            .filter(|(name, _)| name.starts_with("000") && !name.starts_with("0000-"));
         let lines = patches
             .flat_map(|(_, mail)| mail.lines().skip_while(|line| !line.starts_with(b"diff ")));
         let is_code = |line: &&[u8]| {
@@ -121,7 +121,7 @@ fn of_the_files_that_are_listed_the_one_that_defines_is_taken_without_a_word() {
     let mut tiny = open(list, "drivers/bulb.c");
     tiny.moves("drivers/bulb.c");
     assert_eq!(tiny.code(&[]), expected());
-    let mail = tiny.sandbox.read("out/v1-0001-lamp-split-lamp_start.patch");
+    let mail = tiny.sandbox.read("out/0001-lamp-split-lamp_start.patch");
     assert!(mail.contains_str("\n+++ b/drivers/bulb.c\n"), "{mail}");
 }
 

@@ -711,7 +711,7 @@ fn mails_that_are_not_a_whole_version_are_refused() {
             "patch 2/3 is more than once in `mbox`",
         ),
         (
-            with(&last.replace("[PATCH v1", "[PATCH v2")),
+            with(&last.replace("[PATCH", "[PATCH v2")),
             "more than one version",
         ),
         (with(&last.replace("+tail old\n", "")), "damaged"),

@@ -99,16 +99,13 @@ fn a_series_that_was_never_proven_says_so_and_how_to_prove_it() {
         &[
             "this base is unproven",
             "was never proven",
-            "reroll check --record --base",
+            "hint: `reroll check --record --tree /",
             "--unproven",
         ],
     );
     let ran = tiny.regen().arg("--unproven").run().expect_exit(0);
     ran.says(&["warning: unproven: nothing is proven"]);
-    let cover = tiny
-        .sandbox
-        .read("out/v1-0000-cover-letter.patch")
-        .to_string();
+    let cover = tiny.sandbox.read("out/0000-cover-letter.patch").to_string();
     assert!(
         cover.contains("Unproven on this base: nothing is proven"),
         "{cover}"

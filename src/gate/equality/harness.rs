@@ -12,9 +12,9 @@ use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::digest::hex;
 use crate::error::Refusal;
 use crate::exec::{Output, Task};
-use crate::gate::cache::hex;
 use crate::gate::kbuild::{Bench, Step, Trouble, flat, step};
 use crate::gate::settings::{Configuration, Equality};
 use crate::gate::warnings;

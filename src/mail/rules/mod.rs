@@ -14,7 +14,7 @@ mod text;
 
 use std::fmt;
 
-use super::{Cover, Options, Patch};
+use super::{Cover, Maker, Options, Patch};
 use letter::Letter;
 
 /// A rule that can be switched off by its name.
@@ -25,6 +25,8 @@ pub struct Rule {
     /// What to do about what it finds.
     pub fix: &'static str,
     look: Look,
+    /// It is about mails of this maker, and of those behind it.
+    least: Maker,
 }
 
 /// What a rule looks at.
@@ -143,6 +145,7 @@ pub const RULES: [Rule; 31] = [
         subject::tool_name,
     ),
     series(
+        Maker::Git,
         "subject-unique",
         "give each patch a summary of its own",
         subject::unique,
@@ -210,47 +213,61 @@ pub const RULES: [Rule; 31] = [
         tags::stable,
     ),
     series(
+        Maker::Person,
         "cover-missing",
         "write a cover letter",
         series::cover_missing,
     ),
     series(
+        Maker::Recipe,
         "generated-content",
         "say in the cover letter that the series was generated, by which tool, version and recipe",
         series::generated,
     ),
     series(
+        Maker::Git,
         "series-length",
         "send at most 15 patches at a time",
         series::length,
     ),
     series(
+        Maker::Person,
         "version-changelog",
         "say below the `---` or in the cover letter what changed since the last version",
         series::changelog,
     ),
     series(
+        Maker::Person,
         "version-link",
         "link to the last version in a public archive",
         series::version_link,
     ),
     series(
+        Maker::Person,
         "base-named",
         "name the base: by its commit, or by its release in the cover letter (`based on ...`)",
         series::base_named,
     ),
     series(
+        Maker::Recipe,
         "change-id-missing",
         "give the series a change id",
         series::change_id,
     ),
     series(
+        Maker::Person,
         "recipients-missing",
         "add the maintainers as `To`",
         series::recipients,
     ),
-    series("recipients-list", "copy the mailing lists", series::lists),
     series(
+        Maker::Person,
+        "recipients-list",
+        "copy the mailing lists",
+        series::lists,
+    ),
+    series(
+        Maker::Person,
         "recipients-twice",
         "name each recipient once",
         series::twice,
@@ -258,8 +275,12 @@ pub const RULES: [Rule; 31] = [
 ];
 
 const fn letter(name: &'static str, fix: &'static str, look: fn(&Letter<'_>) -> Vec<Hit>) -> Rule {
-    let look = Look::Letter(look);
-    Rule { name, fix, look }
+    Rule {
+        name,
+        fix,
+        look: Look::Letter(look),
+        least: Maker::Git,
+    }
 }
 
 const fn patch(
@@ -267,13 +288,26 @@ const fn patch(
     fix: &'static str,
     look: fn(&Letter<'_>, &Options) -> Vec<Hit>,
 ) -> Rule {
-    let look = Look::Patch(look);
-    Rule { name, fix, look }
+    Rule {
+        name,
+        fix,
+        look: Look::Patch(look),
+        least: Maker::Git,
+    }
 }
 
-const fn series(name: &'static str, fix: &'static str, look: fn(&Context<'_>) -> Vec<Hit>) -> Rule {
-    let look = Look::Series(look);
-    Rule { name, fix, look }
+const fn series(
+    least: Maker,
+    name: &'static str,
+    fix: &'static str,
+    look: fn(&Context<'_>) -> Vec<Hit>,
+) -> Rule {
+    Rule {
+        name,
+        fix,
+        look: Look::Series(look),
+        least,
+    }
 }
 
 /// Everything that the conventions say against a series.
@@ -286,7 +320,8 @@ pub fn check(cover: Option<&Cover>, patches: &[Patch], options: &Options) -> Vec
         options,
         letters: covers.chain(patches.iter().map(Letter::of_patch)).collect(),
     };
-    RULES.iter().flat_map(|rule| rule.find(&context)).collect()
+    let apply = RULES.iter().filter(|rule| rule.least <= options.maker);
+    apply.flat_map(|rule| rule.find(&context)).collect()
 }
 
 impl Rule {

@@ -207,15 +207,9 @@ fn names(rest: &[u8], has_prefixes: bool, what: &str) -> Result<Vec<BString>> {
         let said = ran.stderr.lines().map(shown_text).collect();
         return Err(damaged(what, "git does not read it").details(said).into());
     }
-    let mut fields = ran.stdout.split_str("\0");
-    let mut names = Vec::new();
-    while let Some(field) = fields.next().filter(|field| !field.is_empty()) {
-        let name = field.splitn_str(3, "\t").nth(2).unwrap_or_default();
-        // A renamed file: the old name and the new one follow.
-        let renamed = name.is_empty().then(|| fields.nth(1)).flatten();
-        names.push(renamed.unwrap_or(name).into());
-    }
-    Ok(names)
+    let fields = ran.stdout.split_str("\0");
+    let names = fields.filter_map(|field| field.splitn_str(3, "\t").nth(2));
+    Ok(names.map(BString::from).collect())
 }
 
 fn is_binary(line: &[u8]) -> bool {

@@ -1,24 +1,19 @@
 //! The patches of a version that is mails: a directory of patch files, or an mbox.
 //!
-//! Hides how mails are read, and when they are not all of one version.
-//!
-//! The rules are those of git's `mailsplit.c` and `mailinfo.c`. What `git am` would not take, or would take in part, is
-//! refused: a damaged hunk, a binary file, a patch of the series that is missing.
+//! Hides the form of the diffs in them. What `git am` would not take, or would take in part, is refused: a damaged hunk, a binary file.
 
 mod hunks;
 mod mail;
-mod mbox;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use bstr::{BString, ByteSlice};
 
 use super::Patch;
 use crate::error::Refusal;
-use mail::{Letter, letter};
-use mbox::split;
+use crate::mail::inbox::{self, Inbound};
+use mail::letter;
 
 /// The patches of a version that was mailed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -29,25 +24,14 @@ pub struct Letters {
     pub change_id: Option<String>,
 }
 
-/// No patch file is longer than this.
-const LONGEST: u64 = 256 << 20;
-
-/// Reads a directory of `*.patch` files, or an mbox.
+/// Reads a directory of patch files, or an mbox.
 pub fn of_path(path: &Path) -> Result<Letters> {
-    if !path.is_dir() {
-        return of_mbox(&read(path)?, &path.display().to_string());
-    }
-    let mut letters = Vec::new();
-    for file in patch_files(path)? {
-        let what = file.display().to_string();
-        letters.extend(read_mails(&read(&file)?, &what)?);
-    }
-    series(letters, &path.display().to_string())
+    series(inbox::of_path(path)?, &path.display().to_string())
 }
 
 /// Reads an mbox; `what` is what messages call it. Answers in it are passed over.
 pub fn of_mbox(mbox: &[u8], what: &str) -> Result<Letters> {
-    series(read_mails(mbox, what)?, what)
+    series(inbox::of_mbox(mbox, what)?, what)
 }
 
 /// Lets the patches of two versions of one series know each other again: where both name the same `change-id`, a subject
@@ -87,124 +71,22 @@ pub fn same_series(old: &mut Letters, new: &mut Letters) {
     }
 }
 
-fn patch_files(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).map_err(|error| not_read(dir, &error))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| not_read(dir, &error))?.path();
-        if path.extension().is_some_and(|end| end == "patch") {
-            files.push(path);
-        }
-    }
-    if files.is_empty() {
-        return Err(
-            Refusal::usage(format!("`{}` holds no `*.patch` file", dir.display()))
-                .hint("name the directory that `reroll regen` or `git format-patch` wrote")
-                .into(),
-        );
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let about = fs::metadata(path).map_err(|error| not_read(path, &error))?;
-    if !about.is_file() || about.len() > LONGEST {
-        return Err(
-            Refusal::usage(format!("`{}` is no file of patches", path.display()))
-                .hint("name a directory of patches, or an mbox of up to 256 MiB")
-                .into(),
-        );
-    }
-    Ok(fs::read(path).map_err(|error| not_read(path, &error))?)
-}
-
-fn not_read(path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::usage(format!("cannot read `{}`: {error}", path.display()))
-        .hint("name a directory of patches, an mbox, or a range like `A..B`")
-}
-
-/// Puts the mails of a version in order, and makes sure that it is one version and all of it.
-fn series(mut letters: Vec<Letter>, what: &str) -> Result<Letters> {
-    // An answer may have a diff that is no patch of the series, but where there is nothing else it is what was asked for.
-    if letters.iter().any(|letter| !letter.tag.is_answer) {
-        letters.retain(|letter| !letter.tag.is_answer);
-    }
-    let change_id = letters.iter().find_map(|letter| letter.change_id.clone());
+/// The patches of the mails of a version.
+fn series(mails: Vec<Inbound>, what: &str) -> Result<Letters> {
+    let letters: Vec<_> = mails.into_iter().map(letter).collect::<Result<_>>()?;
     if let Some(letter) = letters.iter().find(|letter| letter.is_lost()) {
         return Err(Refusal::usage(format!("{} holds no patch", letter.what))
             .hint("cover letters are `0/N`, answers `Re:`; move other mails away")
             .into());
     }
-    letters.retain(|letter| letter.patch.is_some());
-    let mut versions: Vec<u32> = letters
-        .iter()
-        .map(|letter| letter.tag.version.unwrap_or(1))
-        .collect();
-    versions.sort_unstable();
-    versions.dedup();
-    if let [first, second, ..] = versions[..] {
-        return Err(Refusal::usage(format!(
-            "`{what}` holds more than one version: v{first} and v{second}"
-        ))
-        .hint("keep each version in a directory or an mbox of its own")
-        .into());
-    }
-    if letters.is_empty() {
+    let change_id = letters.iter().find_map(|letter| letter.change_id.clone());
+    let patches: Vec<_> = letters.into_iter().filter_map(|it| it.patch).collect();
+    if patches.is_empty() {
         return Err(Refusal::usage(format!("`{what}` holds no patch"))
             .hint("name a directory of patches, an mbox, or a range like `A..B`")
             .into());
     }
-    let numbers: Option<Vec<_>> = letters.iter().map(|letter| letter.tag.number).collect();
-    if let Some(numbers) = numbers {
-        complete(&numbers, what)?;
-        letters.sort_by_key(|letter| letter.tag.number);
-    }
-    let patches = letters
-        .into_iter()
-        .filter_map(|letter| letter.patch)
-        .collect();
     Ok(Letters { patches, change_id })
-}
-
-/// Refuses a version of which a patch is missing, or there twice.
-fn complete(numbers: &[(usize, usize)], what: &str) -> Result<()> {
-    let total = numbers
-        .iter()
-        .map(|&(_, total)| total)
-        .max()
-        .unwrap_or_default();
-    for number in 1..=total {
-        let count = numbers.iter().filter(|&&(it, _)| it == number).count();
-        if count != 1 {
-            let verb = if count == 0 {
-                "is missing from"
-            } else {
-                "is more than once in"
-            };
-            return Err(
-                Refusal::usage(format!("patch {number}/{total} {verb} `{what}`"))
-                    .hint("compare whole versions; `git format-patch` and `b4 am` write them")
-                    .into(),
-            );
-        }
-    }
-    Ok(())
-}
-
-fn read_mails(bytes: &[u8], what: &str) -> Result<Vec<Letter>> {
-    let mails = split(bytes);
-    let single = mails.len() == 1;
-    let mut letters = Vec::new();
-    for (at, mail) in mails.into_iter().enumerate() {
-        let what = if single {
-            format!("`{what}`")
-        } else {
-            format!("mail {} of `{what}`", at + 1)
-        };
-        letters.push(letter(mail, what)?);
-    }
-    Ok(letters)
 }
 
 #[cfg(test)]
