@@ -108,7 +108,15 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         creation_factor: args.creation_factor,
     };
     let pairs = rangediff::compare(old, new, &options)?;
-    let equal = pairs.iter().all(|pair| pair.kind == Kind::Equal);
+    let odd = versions.odd(&pairs);
+    for (old, new) in &odd {
+        ui.warning(&format!(
+            "old patch {} and new patch {} change binary files, and not to the same content, which their texts do not show",
+            old + 1,
+            new + 1
+        ));
+    }
+    let equal = odd.is_empty() && pairs.iter().all(|pair| pair.kind == Kind::Equal);
     if args.json {
         let report = versions.report(&pairs, args.creation_factor, equal);
         ui.data(format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
@@ -119,6 +127,15 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
 }
 
 impl Versions {
+    /// Pairs whose texts are equal and whose binary files are not.
+    fn odd(&self, pairs: &[Pair]) -> Vec<(usize, usize)> {
+        let equal = pairs.iter().filter(|pair| pair.kind == Kind::Equal);
+        let equal = equal.filter_map(|pair| pair.old.zip(pair.new));
+        let differ =
+            |(old, new): &(usize, usize)| self.old[*old].binaries() != self.new[*new].binaries();
+        equal.filter(differ).collect()
+    }
+
     /// In git's bytes where a program reads them; escaped and coloured where a person does.
     fn show(&self, pairs: &[Pair], no_patch: bool, ui: Ui) -> Result<()> {
         let detail = if no_patch {
@@ -208,6 +225,12 @@ impl Args {
                         ui.warning(&format!(
                             "{} merges of `{from}..{to}` are left out, as git leaves them out",
                             range.merges
+                        ));
+                    }
+                    if range.replaced > 0 {
+                        ui.warning(&format!(
+                            "for {} commits of `{from}..{to}` there are others below refs/replace, which are not looked at",
+                            range.replaced
                         ));
                     }
                     Letters {

@@ -336,6 +336,12 @@ fn changes_meaning(
     moved: &Range<usize>,
 ) -> Option<String> {
     let name = &used.name;
+    if matches!(
+        name.as_str(),
+        "__func__" | "__FUNCTION__" | "__PRETTY_FUNCTION__"
+    ) {
+        return Some(format!("`{name}` is another name"));
+    }
     let there = helper
         .declared
         .iter()

@@ -2,6 +2,7 @@
 //!
 //! Hides history walking, git's abbreviation of ids, notes and the mailmap.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,7 @@ use super::Patch;
 use super::text::{is_space, subject};
 use crate::diff::{self, Labels};
 use crate::error::Refusal;
+use crate::exec::Task;
 use crate::repo::{Commit, ObjectId, Repo};
 use crate::series::Series;
 use crate::ui::shown_text;
@@ -32,6 +34,8 @@ pub struct Range {
     pub patches: Vec<Patch>,
     /// How many merges are in the range: they are no patches, and git leaves them out as well.
     pub merges: usize,
+    /// How many commits of the range `refs/replace` has others for, which are not looked at.
+    pub replaced: usize,
 }
 
 /// More commits than this in one version are a mistake: the work grows with the square.
@@ -69,15 +73,20 @@ pub fn of_range(repo: &Repo, from: &str, to: &str, authors: Authors) -> Result<R
     let mut range = Range {
         patches: Vec::new(),
         merges: 0,
+        replaced: 0,
     };
+    let diffs = diffs(repo, from.tree_id, &ids)?;
+    let replaced = repo.references("refs/replace/")?;
     for id in ids {
         let commit = repo.commit(id)?;
+        let name = format!("refs/replace/{id}");
+        range.replaced += usize::from(replaced.iter().any(|(known, _)| *known == name));
         if commit.parent_ids.len() > 1 {
             range.merges += 1;
         } else if range.patches.len() == MOST {
             return Err(too_many(&from.rev, &to.rev).into());
         } else {
-            range.patches.push(reader.patch(&commit)?);
+            range.patches.push(reader.patch(&commit, diffs.as_ref())?);
         }
     }
     Ok(range)
@@ -105,15 +114,61 @@ pub fn of_series(repo: &Repo, series: &Series) -> Result<Vec<Patch>> {
 /// A commit's own data; nothing that a repository says about it.
 fn of_commit(repo: &Repo, commit: &Commit, before: ObjectId, labels: &Labels) -> Result<Patch> {
     let files = diff::between(repo, before, commit.tree_id, labels)?;
+    let diff = files.into_iter().flat_map(|file| file.text).collect();
+    Ok(with_diff(commit, diff))
+}
+
+fn with_diff(commit: &Commit, diff: Vec<u8>) -> Patch {
     let author = &commit.author;
-    Ok(Patch {
+    Patch {
         identity: change_id(&commit.message),
         subject: subject(&commit.message),
         author: person(&author.name, &author.email),
         message: commit.message.clone(),
-        diff: files.into_iter().flat_map(|file| file.text).collect(),
+        diff,
         ..Patch::default()
-    })
+    }
+}
+
+/// What git says that commits change, by their ids: renames, binary files and all. `None` where objects are missing that only a fetch
+/// gets.
+fn diffs(
+    repo: &Repo,
+    attributes: ObjectId,
+    ids: &[ObjectId],
+) -> Result<Option<HashMap<String, Vec<u8>>>> {
+    let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let ran = Task::git_reading(repo.common_path())?
+        .env("GIT_ATTR_SOURCE", attributes.to_string())
+        .args([
+            "diff-tree",
+            "--stdin",
+            "--root",
+            "-r",
+            "-p",
+            "-M",
+            "--no-color",
+            "--full-index",
+        ])
+        .args(["--no-ext-diff", "--no-textconv", "--submodule=short"])
+        .input(list)
+        .run()?;
+    if !ran.exit.success() {
+        return Ok(None);
+    }
+    let mut found: HashMap<String, Vec<u8>> = HashMap::new();
+    let mut id = String::new();
+    for line in ran.stdout.lines_with_terminator() {
+        let is_id = line.len() == 41 && line[..40].iter().all(u8::is_ascii_hexdigit);
+        if is_id {
+            id = line[..40].to_str_lossy().into_owned();
+        }
+        let diff = found.entry(id.clone()).or_default();
+        if !is_id {
+            diff.extend_from_slice(line);
+        }
+    }
+    Ok(Some(found))
 }
 
 /// The `Change-Id` trailer of a message's last paragraph.
@@ -158,21 +213,57 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn patch(&self, commit: &Commit) -> Result<Patch> {
-        let before = match commit.parent_ids.first() {
-            Some(&parent) => self.repo.commit(parent)?.tree_id,
-            None => EMPTY_TREE.parse().context("an id")?,
+    fn patch(&self, commit: &Commit, diffs: Option<&HashMap<String, Vec<u8>>>) -> Result<Patch> {
+        let commit = &self.in_utf8(commit)?;
+        let mut patch = match diffs {
+            Some(diffs) => {
+                let diff = diffs.get(&commit.id.to_string());
+                with_diff(commit, diff.cloned().unwrap_or_default())
+            }
+            None => {
+                let before = match commit.parent_ids.first() {
+                    Some(&parent) => self.repo.commit(parent)?.tree_id,
+                    None => EMPTY_TREE.parse().context("an id")?,
+                };
+                of_commit(self.repo, commit, before, &self.labels)?
+            }
         };
-        let mut patch = of_commit(self.repo, commit, before, &self.labels)?;
-        if let Some(mailmap) = &self.mailmap {
-            let commit = self.git.find_commit(commit.id)?;
-            let author = commit.author_with_mailmap(mailmap)?;
-            patch.author = person(author.name_bytes(), author.email_bytes());
+        let author = &commit.author;
+        let written = git2::Signature::new(
+            &author.name.to_str_lossy(),
+            &author.email.to_str_lossy(),
+            &git2::Time::new(0, 0),
+        );
+        // Who has no name has none in the map.
+        if let (Some(mailmap), Ok(written)) = (&self.mailmap, written) {
+            let mapped = mailmap.resolve_signature(&written)?;
+            patch.author = person(mapped.name_bytes(), mapped.email_bytes());
         }
         patch.notes = self.notes(commit.id)?;
         patch.id = commit.id.to_string();
         patch.short_id = self.short(&patch.id)?;
         Ok(patch)
+    }
+
+    /// A commit whose message and names are in another character set than UTF-8, as git shows it.
+    fn in_utf8(&self, commit: &Commit) -> Result<Commit> {
+        let mut commit = commit.clone();
+        if self.repo.encoding(commit.id)?.is_none() {
+            return Ok(commit);
+        }
+        let shown = Task::git_reading(self.repo.common_path())?
+            .args([
+                "log",
+                "--no-walk",
+                "--encoding=UTF-8",
+                "--format=%an%x00%ae%x00%B",
+            ])
+            .arg(commit.id.to_string())
+            .output()?;
+        let mut fields = shown.splitn_str(3, "\0");
+        let mut next = || BString::from(fields.next().unwrap_or_default());
+        (commit.author.name, commit.author.email, commit.message) = (next(), next(), next());
+        Ok(commit)
     }
 
     /// Git's notes, from the ref that it uses where nothing is configured.
@@ -246,5 +337,10 @@ fn mailmap(repo: &Repo, git: &Repository) -> Result<Mailmap> {
                 .map_or(Vec::new(), |file| file.bytes)
         }
     };
-    Mailmap::from_buffer(&bytes.to_str_lossy()).context("cannot read the `.mailmap`")
+    // Git reads each line up to a NUL.
+    let lines = bytes
+        .lines()
+        .map(|line| line.split(|&byte| byte == 0).next().unwrap_or_default());
+    let text = bstr::join("\n", lines);
+    Mailmap::from_buffer(&text.to_str_lossy()).context("cannot read the `.mailmap`")
 }

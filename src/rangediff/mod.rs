@@ -14,7 +14,7 @@ mod split;
 mod text;
 
 use anyhow::Result;
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use serde::Serialize;
 
 pub use commits::{Authors, Range, of_range, of_series};
@@ -41,6 +41,24 @@ pub struct Patch {
     pub notes: BString,
     /// Its patch text with `a/` and `b/`, from the first `diff --git` on.
     pub diff: Vec<u8>,
+}
+
+impl Patch {
+    /// The contents of the binary files that it leaves, of which its text says nothing: the names and ids that git writes of each.
+    #[must_use]
+    pub fn binaries(&self) -> Vec<&[u8]> {
+        let mut index: &[u8] = b"";
+        let mut found = Vec::new();
+        for line in self.diff.lines() {
+            if let Some(ids) = line.strip_prefix(b"index ") {
+                // Behind the old content's id is the new one's, and the mode.
+                index = ids.split_once_str("..").map_or(ids, |(_, new)| new);
+            } else if line.starts_with(b"Binary files ") {
+                found.extend([index, line]);
+            }
+        }
+        found
+    }
 }
 
 /// How patches are paired.

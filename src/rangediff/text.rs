@@ -77,6 +77,13 @@ impl Normal {
                     [b" ", &name[..], b":"].concat()
                 };
                 self.push_line(&[b"@@", &place[..], label].concat());
+            } else if let Some(names) = line.strip_prefix(b"Binary files ") {
+                // Git compares without prefixes.
+                let names = names
+                    .strip_prefix(b"a/")
+                    .unwrap_or(names)
+                    .replacen(" and b/", " and ", 1);
+                self.push_line(&[b" Binary files ", &names[..]].concat());
             } else if !line.is_empty() {
                 let sign: &[u8] = if matches!(line[0], b'+' | b'-' | b' ') {
                     b""

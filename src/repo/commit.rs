@@ -9,6 +9,7 @@ use git2::{ErrorCode, ObjectType};
 use super::store::{ObjectId, Repo};
 use super::tree::tree_entries;
 use crate::error::Refusal;
+use crate::exec::Task;
 use crate::ui::shown_text;
 
 /// A trailer in the message of commits that reroll made from a directory, a tarball or a package:
@@ -74,7 +75,18 @@ impl Commit {
 impl Repo {
     /// Resolves `rev` (any of git's spellings) to a commit.
     pub fn base(&self, rev: &str) -> Result<Base> {
-        let object = self.git.revparse_single(rev).map_err(|error| {
+        let found = self.git.revparse_single(rev);
+        if let Some(commit) = self.nameless(rev, found.as_ref().err())? {
+            return Ok(Base {
+                rev: rev.to_owned(),
+                commit_id: commit.id,
+                tree_id: commit.tree_id,
+                official: !commit.parent_ids.is_empty()
+                    && !commit.message.contains_str(IMPORT_TRAILER),
+                time: commit.committer.time,
+            });
+        }
+        let object = found.map_err(|error| {
             let repo = self.path().display();
             Refusal::usage(format!(
                 "`{}` is no revision of `{repo}`: {}",
@@ -102,7 +114,11 @@ impl Repo {
 
     /// A commit by its id.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
-        let commit = self.git.find_commit(id).with_context(|| {
+        let found = self.git.find_commit(id);
+        if found.as_ref().is_err_and(is_nameless) {
+            return self.raw_commit(id);
+        }
+        let commit = found.with_context(|| {
             Refusal::usage(format!(
                 "there is no commit {id} in `{}`",
                 self.path().display()
@@ -116,6 +132,65 @@ impl Repo {
             committer: signature(&commit.committer()),
             message: commit.message_raw_bytes().into(),
         })
+    }
+
+    /// The commit that a revision names where libgit2 does not read it for want of somebody's name, which git does.
+    fn nameless(&self, rev: &str, error: Option<&git2::Error>) -> Result<Option<Commit>> {
+        if !error.is_some_and(is_nameless) {
+            return Ok(None);
+        }
+        let ran = Task::git()
+            .env("GIT_DIR", self.common_path())
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+            .arg(format!("{rev}^{{commit}}"))
+            .output()?;
+        let id = ran
+            .trim()
+            .to_str_lossy()
+            .parse()
+            .context("git names no commit")?;
+        self.raw_commit(id).map(Some)
+    }
+
+    /// A commit read line by line, as git does.
+    fn raw_commit(&self, id: ObjectId) -> Result<Commit> {
+        let (kind, bytes) = self.object(id)?;
+        let broken = || Refusal::tool(format!("{id} is no commit that can be read"));
+        if kind != ObjectType::Commit {
+            return Err(broken().into());
+        }
+        let (head, message) = bytes.split_once_str("\n\n").unwrap_or((&bytes, b""));
+        let values = |name: &'static str| {
+            let lines = head.lines();
+            lines.filter_map(move |line| line.strip_prefix(name.as_bytes())?.strip_prefix(b" "))
+        };
+        let ids = |name| -> Result<Vec<ObjectId>> {
+            let ids = values(name).map(|id| id.to_str_lossy().parse());
+            ids.collect::<Result<_, _>>().with_context(broken)
+        };
+        let person = |name| values(name).next().map(read_signature).with_context(broken);
+        Ok(Commit {
+            id,
+            tree_id: *ids("tree")?.first().with_context(broken)?,
+            parent_ids: ids("parent")?,
+            author: person("author")?,
+            committer: person("committer")?,
+            message: message.into(),
+        })
+    }
+
+    /// The character set that a commit says its message is in, if it is not UTF-8.
+    pub fn encoding(&self, id: ObjectId) -> Result<Option<BString>> {
+        let (_, bytes) = self.object(id)?;
+        let head = bytes.lines().take_while(|line| !line.is_empty());
+        let mut named = head.filter_map(|line| line.strip_prefix(b"encoding "));
+        let named = named.next().map(|name| name.trim().as_bstr());
+        let is_utf8 = |name: &&BStr| {
+            [&b"utf-8"[..], b"utf8"]
+                .iter()
+                .any(|it| name.eq_ignore_ascii_case(it))
+        };
+        Ok(named.filter(|name| !is_utf8(name)).map(BStr::to_owned))
     }
 
     /// Writes a commit; no ref learns of it. The committer is the author.
@@ -218,6 +293,27 @@ fn is_official(commit: &git2::Commit<'_>) -> bool {
         .lines()
         .any(|line| line.starts_with(b"parent "));
     has_parent && !commit.message_raw_bytes().contains_str(IMPORT_TRAILER)
+}
+
+/// Whether libgit2 does not read a commit because somebody's name or address is empty.
+fn is_nameless(error: &git2::Error) -> bool {
+    error.message().contains("signature")
+}
+
+/// `Name <address> seconds +hhmm`, of which anything may be missing.
+fn read_signature(line: &[u8]) -> Signature {
+    let (name, rest) = line.split_once_str("<").unwrap_or((line, b""));
+    let (email, when) = rest.split_once_str(">").unwrap_or((rest, b""));
+    let when = when.to_str_lossy();
+    let mut when = when.split_ascii_whitespace();
+    let time = when.next().and_then(|it| it.parse().ok()).unwrap_or(0);
+    let zone: i32 = when.next().and_then(|it| it.parse().ok()).unwrap_or(0);
+    Signature {
+        name: name.trim().into(),
+        email: email.trim().into(),
+        time,
+        offset: zone / 100 * 60 + zone % 100,
+    }
 }
 
 fn signature(signature: &git2::Signature<'_>) -> Signature {

@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, PatchSpec};
 use crate::shape::quote;
-use crate::syntax::{Source, code_lines, mentions};
+use crate::syntax::{Source, code_lines};
 use crate::ui::shown_text;
 
 /// A name that an edit has defined in a file.
@@ -19,48 +19,87 @@ pub(super) struct Defined {
     pub(super) edit: EditSpec,
 }
 
-/// Refuses a use of a name in the file as `patch` leaves it that stands where its only definition may not be.
-pub(super) fn uses_are_below(defined: &Defined, patch: &PatchSpec, source: &Source) -> Result<()> {
-    let Defined { name, edit } = defined;
-    let places = mentions(source.text(), name);
-    let functions = source.functions_named(name)?;
-    let [function] = &functions[..] else {
-        return Ok(());
-    };
-    let head = function.start..function.body.start;
-    let offsets = [&[head.start], &places[..]].concat();
-    let mut found = conditions_at(source.text(), &offsets).into_iter();
-    let own = found.next().unwrap_or_default();
-    let astray = places
-        .iter()
-        .zip(found)
-        .filter(|(at, _)| !head.contains(at))
-        .find_map(|(at, conditions)| {
-            let lacking = own.iter().find(|it| !conditions.contains(it))?;
-            Some((*at, lacking.clone()))
-        });
-    let Some((at, lacking)) = astray else {
-        return Ok(());
-    };
-    Err(Refusal::drift(format!(
+/// Refuses a use of one of these names in the file as `patch` leaves it that stands where its only definition may not be.
+pub(super) fn uses_are_below(
+    defined: &[&Defined],
+    patch: &PatchSpec,
+    source: &Source,
+) -> Result<()> {
+    let mut heads = Vec::new();
+    for defined in defined {
+        let functions = source.functions_named(&defined.name)?;
+        if let [function] = &functions[..] {
+            heads.push((*defined, function.start..function.body.start));
+        }
+    }
+    // The places of each name, its own head first; one pass over the file finds what all of them stand below.
+    let mut places = Vec::new();
+    for (number, (defined, head)) in heads.iter().enumerate() {
+        places.push((number, head.start));
+        let uses = words(source.text(), &defined.name);
+        let uses = uses.filter(|at| !head.contains(at));
+        places.extend(uses.map(|at| (number, at)));
+    }
+    let offsets: Vec<_> = places.iter().map(|(_, at)| *at).collect();
+    let conditions = conditions_at(source.text(), &offsets);
+    let mut own: &[Vec<u8>] = &[];
+    for ((number, at), conditions) in places.iter().zip(&conditions) {
+        let (defined, head) = &heads[*number];
+        // A comment is no use.
+        let Some(conditions) = conditions else {
+            continue;
+        };
+        if *at == head.start {
+            own = conditions;
+        } else if let Some(lacking) = own.iter().find(|it| !conditions.contains(it)) {
+            return Err(refusal(defined, patch, source, *at, lacking));
+        }
+    }
+    Ok(())
+}
+
+fn refusal(
+    Defined { name, edit }: &Defined,
+    patch: &PatchSpec,
+    source: &Source,
+    at: usize,
+    lacking: &[u8],
+) -> anyhow::Error {
+    Refusal::drift(format!(
         "patch `{}`: `{name}()` is used where it may not be there: edit `{}` defines it below `#{}` on this base",
-        patch.name, edit.name, shown_text(&lacking)
+        patch.name,
+        edit.name,
+        shown_text(lacking)
     ))
     .details(quote(source, &edit.file, &(at..at + name.len())))
     .hint(format!("look what the base does there, then mend {}", edit.place))
-    .into())
+    .into()
+}
+
+/// Where a word stands by itself.
+fn words<'t>(text: &'t [u8], word: &'t str) -> impl Iterator<Item = usize> + 't {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.find_iter(word).filter(move |at| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let behind = text.get(at + word.len());
+        !before.is_some_and(is_word) && !behind.is_some_and(is_word)
+    })
 }
 
 /// The conditions that each of some offsets stands below, as they are written; an `#else` has a `!` in front of what it turns around.
-fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Vec<Vec<u8>>> {
-    let mut found = vec![Vec::new(); offsets.len()];
+/// `None` where there is no code.
+fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
+    let mut found = vec![None; offsets.len()];
+    if offsets.is_empty() {
+        return found;
+    }
     let mut open: Vec<Vec<u8>> = Vec::new();
     for code in code_lines(text) {
         let line = text[code.clone()].trim_ascii_start();
         let Some(directive) = line.strip_prefix(b"#").map(<[u8]>::trim_ascii_start) else {
             for (at, conditions) in offsets.iter().zip(&mut found) {
                 if code.contains(at) {
-                    conditions.clone_from(&open);
+                    *conditions = Some(open.clone());
                 }
             }
             continue;
@@ -97,6 +136,7 @@ mod tests {
         let found = conditions_at(text.as_bytes(), &offsets);
         let found: Vec<Vec<String>> = found
             .into_iter()
+            .map(|it| it.unwrap_or_default())
             .map(|it| it.iter().map(|it| it.to_str_lossy().into_owned()).collect())
             .collect();
         assert_eq!(found[0], Vec::<String>::new());

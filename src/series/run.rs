@@ -142,12 +142,13 @@ impl<'a> Run<'a> {
             .into());
         }
         self.trail.settle(spec, self.ground)?;
-        for defined in &self.defined {
-            let steps = self.trail.steps.iter();
-            let mut steps = steps.filter(|step| step.file == defined.edit.file);
-            if let Some(last) = steps.next_back() {
-                uses_are_below(defined, spec, &last.after)?;
-            }
+        for path in &touched {
+            let mut steps = self.trail.steps.iter().filter(|step| step.file == *path);
+            let Some(last) = steps.next_back() else {
+                continue;
+            };
+            let defined = self.defined.iter().filter(|it| it.edit.file == *path);
+            uses_are_below(&defined.collect::<Vec<_>>(), spec, &last.after)?;
         }
         Ok(touched.into_iter().collect())
     }

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use bstr::Finder;
+
 use super::attributes::is_word;
 use super::layout::{code_lines, literal};
 
@@ -36,7 +38,12 @@ pub fn token_texts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Where a word is in the code of a file: in no comment, no literal and below no `#if 0`.
 #[must_use]
 pub fn mentions(text: &[u8], word: &str) -> Vec<usize> {
-    let words = code_lines(text).flat_map(|line| {
+    let finder = Finder::new(word);
+    if finder.find(text).is_none() {
+        return Vec::new();
+    }
+    let lines = code_lines(text).filter(|line| finder.find(&text[line.clone()]).is_some());
+    let words = lines.flat_map(|line| {
         let words = tokens(&text[line.clone()]);
         words.map(move |token| line.start + token.start..line.start + token.end)
     });

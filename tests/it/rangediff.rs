@@ -1,6 +1,6 @@
 //! Two versions of a series against `git range-diff`, on random histories and on cases made for the purpose.
 //!
-//! Hides how histories are made; the oracle is the installed git without rename detection, which reroll has off.
+//! Hides how histories are made; the oracle is the installed git.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,9 @@ use reroll::rangediff::{
 };
 use reroll::repo::{MODE_FILE, ObjectId};
 
-use crate::scratch::{MODE_EXECUTABLE, Random, Scratch, assert_same, author, text, thor};
+use crate::scratch::{
+    MODE_EXECUTABLE, MODE_LINK, Random, Scratch, TreeFile, assert_same, author, file, text, thor,
+};
 
 /// A version's files: mode and text by path.
 type Files = BTreeMap<String, (u32, String)>;
@@ -207,11 +209,7 @@ impl Scratch {
     }
 
     fn range_diff(&self, args: &[&str]) -> Vec<u8> {
-        let all = [
-            &["-c", "diff.renames=false", "range-diff", "--no-color"],
-            args,
-        ]
-        .concat();
+        let all = [&["range-diff", "--no-color"], args].concat();
         self.git(&all)
     }
 
@@ -558,14 +556,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 fn format_patch(scratch: &Scratch, range: &str, dir: &str, args: &[&str]) -> PathBuf {
     let to = scratch.path(dir);
     let output = text(&to);
-    let start = [
-        "-c",
-        "diff.renames=false",
-        "format-patch",
-        "-q",
-        "-o",
-        &output,
-    ];
+    let start = ["format-patch", "-q", "-o", &output];
     scratch.git(&[&start, args, &[range]].concat());
     to
 }
@@ -711,7 +702,7 @@ fn mails_that_are_not_a_whole_version_are_refused() {
             "patch 2/3 is more than once in `mbox`",
         ),
         (
-            with(&last.replace("[PATCH", "[PATCH v2")),
+            with(&last.replace("[PATCH v1", "[PATCH v2")),
             "more than one version",
         ),
         (with(&last.replace("+tail old\n", "")), "damaged"),
@@ -1054,4 +1045,170 @@ fn patches_that_fit_several_are_paired_as_git_pairs_them() {
         tally[1] > 3 * tally[0],
         "git had other pairs too often: {tally:?}"
     );
+}
+
+/// A repository with a base, and two versions of a series with all that is odd: renames, copies, modes, links, deletions, binary files,
+/// another character set, and nobody's name.
+fn odd() -> (Scratch, String, String) {
+    let scratch = Scratch::new();
+    let lines = |five: &str| -> String {
+        let line = |it: usize| {
+            if it == 5 {
+                format!("{five}\n")
+            } else {
+                format!("{it}\n")
+            }
+        };
+        (1..=60).map(line).collect()
+    };
+    let commit = |parent: Option<ObjectId>, files: &[TreeFile<'_>], message: &str| {
+        let tree = scratch.tree(files);
+        scratch.commit(tree, parent, &thor(), message)
+    };
+    let bin: [&[u8]; 3] = [b"\0one", b"\0two", b"\0three"];
+    let texts = ["5", "five", "FIVE"].map(lines);
+    let base = commit(
+        None,
+        &[file("a.c", &texts[0]), ("b.bin", MODE_FILE, bin[0])],
+        "base\n",
+    );
+    let version = |text: &str, bin: &[u8], more: &[TreeFile<'_>]| {
+        let renamed = [file("d.c", text)];
+        let first = commit(
+            Some(base),
+            &[&renamed[..], &[("b.bin", MODE_FILE, b"\0one")]].concat(),
+            "mm: rename it\n\nText.\n",
+        );
+        let second = commit(
+            Some(first),
+            &[&renamed[..], &[("b.bin", MODE_FILE, bin)]].concat(),
+            "mm: change the binary\n",
+        );
+        commit(
+            Some(second),
+            &[&renamed[..], &[("b.bin", MODE_FILE, bin)], more].concat(),
+            "mm: and more\n",
+        )
+    };
+    let one = version(
+        &texts[1],
+        bin[1],
+        &[
+            ("l", MODE_LINK, b"d.c"),
+            ("e.c", MODE_EXECUTABLE, texts[1].as_bytes()),
+        ],
+    );
+    let two = version(&texts[2], bin[2], &[("l", MODE_LINK, b"e.c")]);
+    // Git writes what libgit2 does not.
+    let odd = |tip: ObjectId, head: &str, message: &[u8]| {
+        let tree = scratch.repo.commit(tip).expect("a commit").tree_id;
+        let text = [
+            format!("tree {tree}\nparent {tip}\n{head}\n\n").as_bytes(),
+            message,
+        ]
+        .concat();
+        let path = scratch.path("commit");
+        std::fs::write(&path, text).expect("a file");
+        let id = scratch.git(&[
+            "hash-object",
+            "-t",
+            "commit",
+            "-w",
+            "--literally",
+            &path.display().to_string(),
+        ]);
+        id.trim().to_str_lossy().parse::<ObjectId>().expect("an id")
+    };
+    let people = "committer C <c@example.org> 1700000000 +0000";
+    let latin = |tip| {
+        odd(
+            tip,
+            &format!(
+                "author J\u{f6}rg <j@example.org> 1700000000 +0000\n{people}\nencoding ISO-8859-1"
+            )
+            .replace('\u{f6}', "o"),
+            b"mm: gr\xf6\xdfe\n",
+        )
+    };
+    let (one, two) = (latin(one), latin(two));
+    let nobody = |tip| {
+        odd(
+            tip,
+            &format!("author  <> 1700000000 +0000\n{people}"),
+            b"mm: nobody\n",
+        )
+    };
+    let (one, two) = (nobody(one), nobody(two));
+    scratch.git(&["update-ref", "refs/heads/one", &one.to_string()]);
+    scratch.git(&["update-ref", "refs/heads/two", &two.to_string()]);
+    (scratch, format!("{base}..{one}"), format!("{base}..{two}"))
+}
+
+#[test]
+fn what_is_odd_in_a_range_is_as_git_shows_it() {
+    let (scratch, one, two) = odd();
+    for (old, new) in [(&one, &two), (&two, &one), (&one, &one)] {
+        let gits = scratch.git(&["range-diff", "--no-color", old, new]);
+        let range = |text: &str| {
+            let (from, to) = text.split_once("..").expect("a range");
+            of_range(&scratch.repo, from, to, Authors::Mapped).expect("a range")
+        };
+        let (old, new) = (range(old), range(new));
+        let pairs = compare(&old.patches, &new.patches, &Options::default()).expect("pairs");
+        let ours = as_text(&old.patches, &new.patches, &pairs, Detail::Full);
+        assert_same(&ours, &gits, "a range");
+    }
+    // What git's text does not show is known all the same.
+    let range = |text: &str| {
+        let (from, to) = text.split_once("..").expect("a range");
+        of_range(&scratch.repo, from, to, Authors::Mapped)
+            .expect("a range")
+            .patches
+    };
+    let (old, new) = (range(&one), range(&two));
+    assert_ne!(old[1].binaries(), new[1].binaries());
+    assert!(old[0].binaries().is_empty());
+}
+
+#[test]
+fn the_mails_of_a_rename_pair_with_it() {
+    let (scratch, one, _) = odd();
+    let (base, _) = one.split_once("..").expect("a range");
+    let first = scratch.git(&["rev-list", "--reverse", &one]);
+    let first = first
+        .lines()
+        .next()
+        .expect("a commit")
+        .to_str_lossy()
+        .into_owned();
+    for arg in ["-M", "--find-renames=90%"] {
+        let out = scratch.path("out").display().to_string();
+        scratch.git(&[
+            "format-patch",
+            "-q",
+            arg,
+            "-o",
+            &out,
+            &format!("{base}..{first}"),
+        ]);
+        let mails = of_path(&scratch.path("out")).expect("mails").patches;
+        let range = of_range(&scratch.repo, base, &first, Authors::AsWritten).expect("a range");
+        let pairs = compare(&mails, &range.patches, &Options::default()).expect("pairs");
+        assert_eq!(pairs.len(), 1);
+        assert_eq!(pairs[0].kind, Kind::Equal, "{arg}");
+    }
+}
+
+#[test]
+fn commits_that_others_take_the_place_of_are_counted() {
+    let (scratch, one, _) = odd();
+    let list = scratch.git(&["rev-list", &one]);
+    let ids: Vec<_> = list
+        .lines()
+        .map(|id| id.to_str_lossy().into_owned())
+        .collect();
+    scratch.git(&["replace", &ids[2], &ids[3]]);
+    let (from, to) = one.split_once("..").expect("a range");
+    let range = of_range(&scratch.repo, from, to, Authors::Mapped).expect("a range");
+    assert_eq!((range.replaced, range.patches.len()), (1, 5));
 }

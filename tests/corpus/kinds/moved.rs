@@ -77,7 +77,7 @@ fn refcount() -> Vec<Kind> {
         refused("refcount-says-where-it-is", |t| {
             in_case(t, "\t\tpage->private = __LINE__;\n")
         }),
-        either("refcount-says-what-function-it-is-in", |t| {
+        refused("refcount-says-what-function-it-is-in", |t| {
             in_case(t, "\t\tpage->private = sizeof(__func__);\n")
         }),
         refused("refcount-before-what-it-reads", |t| {
