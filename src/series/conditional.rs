@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn conditions_are_those_of_the_line() {
-        let text = "a\n#ifdef  X\nb\n#if Y\nc\n#else\nd\n#endif\n#elif Z\ne\n#endif\nf\n";
+        let text = "a\n#ifdef  X\nb\n#if Y\nc\n#else\nd\n#endif\n#elif Z\ng\n#endif\nh\n";
         let place = |it: char| text.find(&format!("{it}\n")).unwrap_or_default();
-        let offsets: Vec<_> = "abcdef".chars().map(place).collect();
+        let offsets: Vec<_> = "abcdgh".chars().map(place).collect();
         let found = conditions_at(text.as_bytes(), &offsets);
         let found: Vec<Vec<String>> = found
             .into_iter()

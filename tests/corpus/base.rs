@@ -149,7 +149,8 @@ fn read_answer(store: &Store, tip: ObjectId, tree_id: ObjectId, ran: &Ran) -> An
 /// The first line of an error, or of anything that was said.
 fn first_line(stderr: &str) -> String {
     let error = stderr.lines().find(|line| line.starts_with("error: "));
-    let line = error.or_else(|| stderr.lines().next()).unwrap_or_default();
+    let mut said = stderr.lines().filter(|line| !line.starts_with("series: "));
+    let line = error.or_else(|| said.next()).unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
