@@ -75,6 +75,7 @@ impl Commit {
 impl Repo {
     /// Resolves `rev` (any of git's spellings) to a commit.
     pub fn base(&self, rev: &str) -> Result<Base> {
+        self.is_readable(rev)?;
         let found = self.git.revparse_single(rev);
         if let Some(commit) = self.nameless(rev, found.as_ref().err())? {
             return Ok(Base {
@@ -114,6 +115,7 @@ impl Repo {
 
     /// A commit by its id.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
+        self.is_whole(id)?;
         let found = self.git.find_commit(id);
         if found.as_ref().is_err_and(is_nameless) {
             return self.raw_commit(id);
@@ -132,6 +134,23 @@ impl Repo {
             committer: signature(&commit.committer()),
             message: commit.message_raw_bytes().into(),
         })
+    }
+
+    /// Refuses a name of an object that is damaged, before libgit2 reads it.
+    fn is_readable(&self, rev: &str) -> Result<()> {
+        let plain = rev.split(['^', '~', '@', ':']).next().unwrap_or_default();
+        let named = match ObjectId::from_str(plain) {
+            Ok(id) if plain.len() == 40 => Some(id),
+            _ => {
+                let found = self.git.resolve_reference_from_short_name(plain);
+                found.ok().and_then(|found| found.resolve().ok()?.target())
+            }
+        };
+        let Some(id) = named else { return Ok(()) };
+        self.is_whole(id)?;
+        // What an annotated tag is of.
+        let tagged = self.git.find_tag(id).ok().map(|tag| tag.target_id());
+        tagged.map_or(Ok(()), |id| self.is_whole(id))
     }
 
     /// The commit that a revision names where libgit2 does not read it for want of somebody's name, which git does.

@@ -4,6 +4,8 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -176,6 +178,7 @@ impl Repo {
     }
 
     fn read(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
+        self.is_whole(id)?;
         let odb = self.git.odb().context("cannot open the object database")?;
         match odb.read(id) {
             Ok(object) => return Ok((object.kind(), object.data().to_vec())),
@@ -207,6 +210,37 @@ impl Repo {
             .read(id)
             .with_context(|| format!("git fetched object {id}, but it cannot be read"))?;
         Ok((object.kind(), object.data().to_vec()))
+    }
+
+    /// Refuses an object in a file of its own that was cut short: libgit2 waits for the rest of it for ever.
+    pub(super) fn is_whole(&self, id: ObjectId) -> Result<()> {
+        let name = id.to_string();
+        let file = self
+            .common_path()
+            .join("objects")
+            .join(&name[..2])
+            .join(&name[2..]);
+        let Ok(file) = File::open(file) else {
+            return Ok(());
+        };
+        let mut bytes = Vec::new();
+        let read = flate2::read::ZlibDecoder::new(file).read_to_end(&mut bytes);
+        let head = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        let size = head.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+        let size = std::str::from_utf8(size)
+            .ok()
+            .and_then(|it| it.parse::<usize>().ok());
+        let is_whole =
+            read.is_ok() && size.is_some_and(|size| bytes.len() == head.len() + 1 + size);
+        if is_whole {
+            return Ok(());
+        }
+        Err(Refusal::tool(format!(
+            "object {id} of `{}` is damaged: its file is cut short, or is none of git's",
+            self.path().display()
+        ))
+        .hint("`git fsck` tells what else is wrong with the repository; `git fetch` gets a lost object again once its file is gone")
+        .into())
     }
 
     /// Whether a remote has promised the objects that are not here.
@@ -280,9 +314,13 @@ fn not_opened(path: &Path, error: &git2::Error) -> anyhow::Error {
         _ if error.class() == git2::ErrorClass::Config => {
             "mend the file that the message names; `git config --list` reads it, too"
         }
-        _ => {
-            "repositories with sha256 objects or reftable refs cannot be read; clone with `--ref-format=files`"
+        _ if error.message().contains("partialclone") => {
+            "in it, `git config remote.origin.promisor true` and `git config --unset extensions.partialClone` say the same as git does since 2.24 (for the remote that it names)"
         }
+        _ if error.message().contains("object format") => {
+            "objects with sha256 names cannot be read; `git archive --prefix=linux/ --output=base.tar HEAD` there and `reroll base add NAME base.tar` import its files as a base"
+        }
+        _ => "a repository with reftable refs cannot be read; clone it with `--ref-format=files`",
     };
     Refusal::usage(format!(
         "cannot open `{}` as a git repository: {}",

@@ -376,7 +376,7 @@ fn bases_come_one_after_another_and_each_is_judged() {
     play.change("pool_put(pool, i);", "pool_put(pool, i + 1);");
     play.release(3, "mm/pool: count from one");
     let told = play.bot();
-    assert!(told.starts_with("tiny on v1.3: drifted (was clean)\n  batch: drifted: unlike on v1.2: it changes other lines\n"), "{told}");
+    assert!(told.starts_with("tiny on v1.3: drifted (was clean on v1.2)\n  batch: drifted: unlike on v1.2: it changes other lines\n"), "{told}");
     assert!(told.contains("+ +\t\tpool_put(pool, i + 1);"), "{told}");
 
     // A statement that no part claims.
@@ -387,7 +387,7 @@ fn bases_come_one_after_another_and_each_is_judged() {
     play.release(4, "mm/pool: sync before the end");
     let told = play.bot();
     assert!(
-        told.starts_with("tiny on v1.4: conflict (was drifted)\n"),
+        told.starts_with("tiny on v1.4: conflict (was drifted on v1.3)\n"),
         "{told}"
     );
     assert!(
@@ -408,7 +408,7 @@ fn bases_come_one_after_another_and_each_is_judged() {
     play.release(5, "mm/pool: no sync, no init");
     let told = play.bot();
     // Compared with v1.3, the last one that has a result.
-    assert_eq!(told, "tiny on v1.5: clean (was drifted)\n");
+    assert_eq!(told, "tiny on v1.5: clean (was drifted on v1.3)\n");
     let records = play.records();
     let changed = &records["v1.5"]["record"]["changed-facts"][0];
     assert_eq!(
@@ -458,7 +458,7 @@ fn a_series_that_was_merged_with_trailers_is_upstream() {
     play.release(2, "two");
     let told = play.bot();
     assert!(
-        told.starts_with("tiny on v1.2: upstream (was clean)\n"),
+        told.starts_with("tiny on v1.2: upstream (was clean on v1.1)\n"),
         "{told}"
     );
     assert_eq!(told.matches("has the same patch-id").count(), 4, "{told}");
@@ -480,7 +480,7 @@ fn a_first_patch_that_was_merged_is_left_out_and_the_letter_says_so() {
     let told = play.bot();
     assert!(
         told.starts_with(
-            "tiny on v1.2: upstream (1 of 4 upstream) (was clean)\n  helper: upstream: "
+            "tiny on v1.2: upstream (1 of 4 upstream) (was clean on v1.1)\n  helper: upstream: "
         ),
         "{told}"
     );
@@ -543,7 +543,7 @@ fn a_patch_that_was_merged_with_another_line_is_probably_upstream_and_never_drop
     play.release(2, "two");
     let told = play.bot();
     assert!(
-        told.starts_with("tiny on v1.2: conflict (1 of 4 upstream) (was clean)\n"),
+        told.starts_with("tiny on v1.2: conflict (1 of 4 upstream) (was clean on v1.1)\n"),
         "{told}"
     );
     assert!(
@@ -1135,7 +1135,7 @@ fn a_series_that_fits_by_half_is_a_conflict_and_not_upstream() {
     play.commit("mm/pool: say how large a batch is");
     play.release(2, "two");
     let told = play.bot();
-    assert!(told.starts_with("tiny on v1.2: conflict (was clean)\n  use: conflict: patch `use`, edit `use` has no anchor"), "{told}");
+    assert!(told.starts_with("tiny on v1.2: conflict (was clean on v1.1)\n  use: conflict: patch `use`, edit `use` has no anchor"), "{told}");
     assert!(
         told.contains("(\"mm/pool: unrelated rework\"): mm/pool.c: pool_open()"),
         "{told}"

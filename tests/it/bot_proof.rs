@@ -59,7 +59,7 @@ fn what_cannot_be_proven_needs_a_person_and_never_goes_out() {
     says(
         &said,
         &[
-            "tiny on v1.2: unproven (was clean)\n",
+            "tiny on v1.2: unproven (was clean on v1.1)\n",
             "`pool_seal`, which the series rests on, was never proven as it is on this base\n",
             "include/linux/pool.h:7: \tpool->left = 2;\n",
             "not proven: the recipe has no `[[check.configuration]]` to build in\n",
@@ -306,7 +306,7 @@ fn a_harmless_change_of_what_a_series_rests_on_is_proven_and_a_harmful_one_refus
     });
     let said = real.bot();
     assert!(
-        said.contains("zone-device on v4: clean (was conflict, equality fails)"),
+        said.contains("zone-device on v4: clean (was conflict, equality fails on v3)"),
         "{said}"
     );
     assert!(!said.contains("proven"), "{said}");

@@ -327,7 +327,7 @@ const COMMANDS: [(&[&str], i32); 6] = [
             "--renew",
             "--json",
         ],
-        1,
+        0,
     ),
     (
         &[

@@ -309,7 +309,11 @@ fn a_file_with_carriage_returns_is_told_in_a_sentence() {
                 "error: `{path}` has lines that end in CRLF, and those of a series end in LF\n"
             );
             let ran = changed.refused(&[&sentence]);
-            assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
+            let said = ran
+                .stderr
+                .lines()
+                .filter(|line| !line.starts_with("series: "));
+            assert_eq!(said.count(), 2, "{}", ran.stderr);
         }
     }
     // A stray one is carried.
