@@ -124,7 +124,7 @@ pub(crate) fn file(
     .with_context(|| not_imported(path))
 }
 
-/// What `make kernelversion` prints, from the top of a kernel's `Makefile`.
+/// The release that the top of a kernel's `Makefile` says, as its tag is called: `7.3-rc7`, where `make kernelversion` prints `7.3.0-rc7`.
 pub(crate) fn kernel_release(makefile: &[u8]) -> Option<String> {
     let value = |name: &str| {
         let mut lines = makefile.lines().take(64);
@@ -143,8 +143,11 @@ pub(crate) fn kernel_release(makefile: &[u8]) -> Option<String> {
         return None;
     }
     let (version, patchlevel) = (number("VERSION")?, number("PATCHLEVEL")?);
-    let sublevel = number("SUBLEVEL")?;
-    Some(format!("{version}.{patchlevel}.{sublevel}{extra}"))
+    let sublevel = match number("SUBLEVEL")? {
+        "0" => String::new(),
+        sublevel => format!(".{sublevel}"),
+    };
+    Some(format!("{version}.{patchlevel}{sublevel}{extra}"))
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -175,10 +178,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_is_what_make_kernelversion_prints() {
+    fn the_release_is_what_its_tag_is_called() {
         let makefile =
             b"# SPDX\nVERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 0\nEXTRAVERSION = -rc7\nNAME = X\n";
-        assert_eq!(kernel_release(makefile).as_deref(), Some("7.3.0-rc7"));
+        assert_eq!(kernel_release(makefile).as_deref(), Some("7.3-rc7"));
         let plain = b"VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 192\nEXTRAVERSION =\n";
         assert_eq!(kernel_release(plain).as_deref(), Some("6.1.192"));
         assert_eq!(kernel_release(b"all:\n\ttrue\n"), None);

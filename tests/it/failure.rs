@@ -621,7 +621,11 @@ fn repositories_that_libgit2_cannot_read_say_what_to_do() {
             // An older git knows no such format, and makes no such repository.
             continue;
         }
-        sandbox.write(format!("{name}/Makefile"), "VERSION = 3\nPATCHLEVEL = 1\nSUBLEVEL = 4\nEXTRAVERSION =\n");
+        sandbox.write(
+            format!("{name}/Makefile"),
+            "VERSION = 3\nPATCHLEVEL = 1\nSUBLEVEL = 4\nEXTRAVERSION =\n",
+        );
+        sandbox.write(format!("{name}/Kconfig"), "mainmenu \"A kernel\"\n");
         for command in [&["add", "."][..], &["commit", "-q", "-m", "x"]] {
             sandbox
                 .git(command)

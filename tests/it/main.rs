@@ -30,6 +30,7 @@ mod oracle;
 mod output;
 mod place;
 mod rangediff;
+mod readme;
 mod recipe;
 mod report;
 mod report_browser;
