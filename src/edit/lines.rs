@@ -10,7 +10,7 @@ use bstr::{BStr, ByteSlice};
 
 use super::search::behind_comments;
 use super::{Anchor, Layout, Search};
-use crate::syntax::{code_lines, line_end, line_of, line_start, logical_line_end};
+use crate::syntax::{code_lines, directive, line_end, line_of, line_start, logical_line_end};
 
 impl Search<'_> {
     /// The place of a new `#include <header>` among those at the head of the file: in its alphabetical place where the last run of includes
@@ -159,12 +159,11 @@ impl<'a> Includes<'a> {
         let mut at_head = true;
         for code in code_lines(text) {
             let line = &text[code.clone()];
-            let Some(directive) = line.trim_ascii_start().strip_prefix(b"#") else {
+            let Some((word, rest)) = directive(line) else {
                 at_head = false;
                 continue;
             };
-            let directive = directive.trim_ascii_start();
-            match word_of(directive) {
+            match word {
                 b"if" | b"ifdef" | b"ifndef" => depth += 1,
                 b"endif" => depth = depth.saturating_sub(1),
                 b"include" => {
@@ -178,8 +177,7 @@ impl<'a> Includes<'a> {
                     list.push((start..end, line.trim_ascii_start().as_bstr()));
                 }
                 b"define" | b"undef" | b"pragma" => {
-                    let is_plain = found.head.is_empty() && !makes_code(directive);
-                    at_head &= is_plain;
+                    at_head &= found.head.is_empty() && !rest.starts_with(MAKES_CODE);
                 }
                 _ => {}
             }
@@ -188,24 +186,16 @@ impl<'a> Includes<'a> {
     }
 }
 
-/// Whether a macro makes the headers behind it write code of their own: `include/trace/define_trace.h` does for this one.
-fn makes_code(directive: &[u8]) -> bool {
-    let name = directive.strip_prefix(b"define").unwrap_or_default();
-    name.trim_ascii_start().starts_with(b"CREATE_TRACE_POINTS")
-}
+/// This macro makes the headers behind it write code of their own (`include/trace/define_trace.h`).
+const MAKES_CODE: &[u8] = b"CREATE_TRACE_POINTS";
 
 /// Whether a file is a header whose every line is inside of a guard: `#ifndef X`, `#define X`, and the `#endif` is its last code.
 fn has_guard(text: &[u8]) -> bool {
-    let directive = |line: &[u8], word: &str| -> Option<Vec<u8>> {
-        let rest = line.strip_prefix(b"#")?.trim_ascii_start();
-        let rest = rest.strip_prefix(word.as_bytes())?;
-        Some(rest.trim_ascii().to_owned())
-    };
-    let mut lines = code_lines(text).map(|code| &text[code]);
-    let Some(name) = lines.next().and_then(|line| directive(line, "ifndef")) else {
+    let mut lines = code_lines(text).map(|code| directive(&text[code]));
+    let Some(Some((b"ifndef", name))) = lines.next() else {
         return false;
     };
-    if lines.next().and_then(|line| directive(line, "define")) != Some(name) {
+    if lines.next() != Some(Some((b"define", name))) {
         return false;
     }
     let mut depth = 1_usize;
@@ -214,10 +204,7 @@ fn has_guard(text: &[u8]) -> bool {
         if closed {
             return false;
         }
-        match line
-            .strip_prefix(b"#")
-            .map(|it| word_of(it.trim_ascii_start()))
-        {
+        match line.map(|(word, _)| word) {
             Some(b"if" | b"ifdef" | b"ifndef") => depth += 1,
             Some(b"else" | b"elif") if depth == 1 => return false,
             Some(b"endif") => depth -= 1,
@@ -249,11 +236,7 @@ fn c_lines(text: &[u8]) -> Vec<Line> {
     let mut depth = 0_usize;
     let mut lines = Vec::new();
     for code in code_lines(text) {
-        let line = text[code.clone()].trim_ascii_start();
-        match line
-            .strip_prefix(b"#")
-            .map(|it| word_of(it.trim_ascii_start()))
-        {
+        match directive(&text[code.clone()]).map(|(word, _)| word) {
             Some(b"if" | b"ifdef" | b"ifndef") => depth += 1,
             Some(b"endif") => depth = depth.saturating_sub(1),
             _ => lines.push(Line {

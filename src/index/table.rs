@@ -162,12 +162,8 @@ impl Table {
         let mut rest = self.files.join("\n").into_bytes();
         rest.extend_from_slice(b"\n\n");
         rest.extend_from_slice(&self.lines);
-        let mut aside = tempfile::NamedTempFile::new_in(directory)?;
-        let sum = format!("{}\n", checksum(&rest));
-        std::io::Write::write_all(&mut aside, sum.as_bytes())?;
-        std::io::Write::write_all(&mut aside, &rest)?;
-        aside.persist(file)?;
-        Ok(())
+        let sum = format!("{}\n", checksum(&rest)).into_bytes();
+        crate::temporary::replace(file, &[sum, rest].concat())
     }
 }
 

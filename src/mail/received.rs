@@ -43,8 +43,7 @@ impl Received {
         };
         // What `git mailsplit` does on the way to `git mailinfo`.
         let mail = mail.replace("\r\n", "\n");
-        let header = header(&mail, "Subject").ok_or_else(unread)?;
-        if self::header(&mail, "From").is_none() {
+        if header(&mail, "From").is_none() {
             return Err(unread().into());
         }
         let place = temporary::directory()?;
@@ -62,12 +61,16 @@ impl Received {
             found.unwrap_or_default().into()
         };
         let written = |file| fs::read(file).with_context(|| temporary::not_written(place.path()));
-        let (name, email) = (field("Author: "), field("Email: "));
+        let (name, email, subject) = (field("Author: "), field("Email: "), field("Subject: "));
+        // A subject may stand in the text alone.
+        if email.is_empty() || subject.is_empty() {
+            return Err(unread().into());
+        }
         Ok(Self {
             name: if name.is_empty() { email.clone() } else { name },
             email,
-            header,
-            subject: field("Subject: "),
+            header: header(&mail, "Subject").unwrap_or_default(),
+            subject,
             message: written(&message)?,
             rest: written(&rest)?,
             commit_id: commit_id(&mail),

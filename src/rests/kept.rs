@@ -5,7 +5,7 @@
 //! looked for again.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use super::reach::{Item, Root, Said};
 use crate::digest::digest;
 use crate::index::Index;
 use crate::recipe::RestsSpec;
+use crate::temporary;
 
 /// The rules by which things are found, besides those of the index: what was kept by other rules is not found again.
 const RULES: [&str; 3] = [
@@ -83,16 +84,7 @@ impl Kept {
         if let Some(file) = &self.file
             && let Ok(text) = serde_json::to_vec(&rows)
         {
-            let _ = write(file, &text);
+            let _ = temporary::replace(file, &text);
         }
     }
-}
-
-/// Written aside, renamed last.
-fn write(file: &Path, text: &[u8]) -> std::io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("."));
-    let mut aside = tempfile::NamedTempFile::new_in(directory)?;
-    std::io::Write::write_all(&mut aside, text)?;
-    aside.persist(file)?;
-    Ok(())
 }

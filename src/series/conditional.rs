@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, PatchSpec};
 use crate::shape::quote;
-use crate::syntax::{Source, code_lines};
+use crate::syntax::{Source, code_lines, directive};
 use crate::ui::shown_text;
 
 /// A name that an edit has defined in a file.
@@ -95,8 +95,7 @@ fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
     }
     let mut open: Vec<Vec<u8>> = Vec::new();
     for code in code_lines(text) {
-        let line = text[code.clone()].trim_ascii_start();
-        let Some(directive) = line.strip_prefix(b"#").map(<[u8]>::trim_ascii_start) else {
+        let Some((word, rest)) = directive(&text[code.clone()]) else {
             for (at, conditions) in offsets.iter().zip(&mut found) {
                 if code.contains(at) {
                     *conditions = Some(open.clone());
@@ -104,9 +103,9 @@ fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
             }
             continue;
         };
-        let words: Vec<_> = directive.fields().collect();
-        match words.first().copied().unwrap_or_default() {
-            b"if" | b"ifdef" | b"ifndef" => open.push(words.join(&b' ')),
+        let rest = rest.fields().collect::<Vec<_>>().join(&b' ');
+        match word {
+            b"if" | b"ifdef" | b"ifndef" => open.push([word, b" ", &rest].concat()),
             b"else" => {
                 if let Some(last) = open.last_mut() {
                     last.insert(0, b'!');
@@ -114,7 +113,7 @@ fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
             }
             b"elif" | b"elifdef" | b"elifndef" => {
                 if let Some(last) = open.last_mut() {
-                    *last = [b"!", &last[..], b" && ", &words[1..].join(&b' ')].concat();
+                    *last = [b"!", &last[..], b" && ", &rest[..]].concat();
                 }
             }
             b"endif" => drop(open.pop()),

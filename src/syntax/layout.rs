@@ -228,6 +228,21 @@ pub fn code_lines(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The word of a line of the preprocessor, and what follows it; `None` for any other line.
+#[must_use]
+pub fn directive(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = line
+        .trim_ascii_start()
+        .strip_prefix(b"#")?
+        .trim_ascii_start();
+    let end = rest
+        .iter()
+        .position(|&byte| !is_word(byte))
+        .unwrap_or(rest.len());
+    let (word, rest) = rest.split_at(end);
+    Some((word, rest.trim_ascii()))
+}
+
 /// Whether most lines of a file end in a carriage return and a newline.
 #[must_use]
 pub fn has_crlf(text: &[u8]) -> bool {

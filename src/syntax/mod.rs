@@ -13,7 +13,7 @@ mod tokens;
 
 pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
 pub use layout::{
-    Definition, code_lines, has_crlf, line_end, line_of, line_start, logical_line_end,
+    Definition, code_lines, directive, has_crlf, line_end, line_of, line_start, logical_line_end,
 };
 pub(crate) use parse::parse;
 pub use scope::{Local, Scope, Use};

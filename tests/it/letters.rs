@@ -248,6 +248,15 @@ fn mails_are_read_as_git_reads_them() {
             Other,
         ),
         (
+            "a subject in the text alone",
+            FROM,
+            "",
+            UTF_8,
+            "8bit",
+            inner("Subject: [PATCH] mm: größe"),
+            Same,
+        ),
+        (
             "an author in the text",
             RELAY,
             SUBJECT,
