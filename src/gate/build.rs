@@ -268,6 +268,10 @@ impl Bench<'_, '_> {
         cells: &[Cell<'_>],
     ) -> Result<Result<State, Trouble>> {
         self.dir.put(files)?;
+        if number == 0 {
+            // A run that ended just behind the base has heard its warnings, and nobody would hear them again.
+            self.dir.touch(files)?;
+        }
         let wants = |gate| {
             cells
                 .iter()

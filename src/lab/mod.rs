@@ -259,6 +259,24 @@ impl BuildDir {
         Ok(())
     }
 
+    /// Makes files of the source new, so that what depends on them is built again whatever was built before.
+    pub fn touch(&self, files: &Files) -> Result<()> {
+        let now = std::time::SystemTime::now();
+        for (path, file) in files {
+            let path = self.source().join(path.to_path()?);
+            // What is a link leads to the source that others build from, too.
+            let is_own = path.symlink_metadata().is_ok_and(|it| it.is_file());
+            if file.is_none() || !is_own {
+                continue;
+            }
+            let opened = OpenOptions::new().write(true).open(&path);
+            opened
+                .and_then(|it| it.set_modified(now))
+                .with_context(|| not_written(&path))?;
+        }
+        Ok(())
+    }
+
     /// Runs a child that writes here. One that is killed together with us leaves a mark, and the directory is built
     /// anew; one that outlives us keeps the lock until it has ended.
     pub fn run(&self, task: Task) -> Result<crate::exec::Output> {

@@ -1380,3 +1380,33 @@ fn a_harness_that_does_not_notice_its_planted_fault_is_an_error() {
         "{reason}"
     );
 }
+
+#[test]
+fn a_run_that_ended_behind_the_base_leaves_its_warnings_to_be_heard() {
+    let mut kernel = Kernel::with(&[]);
+    kernel.patch("count further", "x + 1", "x + 11");
+    let expected = kernel.check(&ONE_BUILD).comparable();
+    // The build directory as such a run leaves it: the base's files, and their object, newer than they are.
+    for file in ["src/mm/thing.c", "obj/mm/thing.o"] {
+        for entry in fs::read_dir(kernel.path("cache/reroll/lab/build"))
+            .expect("a lab")
+            .flatten()
+        {
+            let path = entry.path().join(file);
+            if file.ends_with(".c") && path.exists() {
+                let text = fs::read_to_string(&path).expect("a file");
+                fs::write(&path, text.replace("x + 11", "x + 1")).expect("a file");
+            } else if path.exists() {
+                let object = fs::File::options()
+                    .write(true)
+                    .open(&path)
+                    .expect("an object");
+                object
+                    .set_modified(std::time::SystemTime::now())
+                    .expect("a time");
+            }
+        }
+    }
+    let again = kernel.check(&[&ONE_BUILD[..], &["--renew"]].concat());
+    assert_eq!(again.comparable(), expected);
+}
