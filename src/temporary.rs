@@ -2,11 +2,12 @@
 //!
 //! Hides where they are, how one takes the place of another file, and that a place which cannot be written to is the machine's fault and not reroll's.
 
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{fs, io};
 
 use anyhow::{Context, Result};
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 
 use crate::error::Refusal;
 
@@ -17,13 +18,20 @@ pub fn directory() -> Result<TempDir> {
     made.with_context(|| not_written(&std::env::temp_dir()))
 }
 
-/// Writes a file: aside, renamed last, so that who reads it finds all of it or what was there before.
-pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("."));
-    let mut aside = NamedTempFile::new_in(directory)?;
-    aside.write_all(bytes)?;
-    aside.persist(file)?;
-    Ok(())
+/// Writes `bytes` to `path` so that it is there whole or not at all.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let aside = aside(path);
+    fs::write(&aside, bytes)?;
+    fs::rename(&aside, path)
+}
+
+/// A name beside `path` that nobody else uses now.
+pub(crate) fn aside(path: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut name = path.as_os_str().to_owned();
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}-{next}.new", std::process::id()));
+    PathBuf::from(name)
 }
 
 /// What to say where a temporary file cannot be written.

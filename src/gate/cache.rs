@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Name, Outcome, Status};
-use crate::lab::write_whole;
+use crate::temporary::write_whole;
 
 /// Outcomes of gates that worked otherwise than today's are not found again.
 const FORMAT: u32 = 1;

@@ -163,7 +163,7 @@ impl Table {
         rest.extend_from_slice(b"\n\n");
         rest.extend_from_slice(&self.lines);
         let sum = format!("{}\n", checksum(&rest)).into_bytes();
-        crate::temporary::replace(file, &[sum, rest].concat())
+        crate::temporary::write_whole(file, &[sum, rest].concat())
     }
 }
 

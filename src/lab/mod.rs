@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
@@ -21,6 +21,7 @@ use crate::error::Refusal;
 use crate::exec::{Task, check_interrupted};
 use crate::lock::{Hold, Lock, Waiting};
 use crate::repo::{self, ObjectId, Repo};
+use crate::temporary;
 use crate::ui::shown_text;
 
 pub use prune::{Mode, Pruned, Pruning, prune_files};
@@ -341,23 +342,6 @@ pub fn safe_path(path: &BStr) -> Result<()> {
     Ok(())
 }
 
-/// Writes `bytes` to `path` so that it is there whole or not at all.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let aside = aside(path);
-    fs::write(&aside, bytes)
-        .and_then(|()| fs::rename(&aside, path))
-        .with_context(|| not_written(path))
-}
-
-/// A name beside `path` that nobody else uses now.
-fn aside(path: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut name = path.as_os_str().to_owned();
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    name.push(format!(".{}-{next}.new", std::process::id()));
-    PathBuf::from(name)
-}
-
 /// Writes all files of a tree below `dir`, by several threads: git's own checkout would run the repository's filters.
 fn export(
     git_dir: &Path,
@@ -449,7 +433,7 @@ fn put(path: &Path, file: Option<&repo::File>) -> Result<()> {
     if is_file(path, file) {
         return Ok(());
     }
-    let aside = aside(path);
+    let aside = temporary::aside(path);
     write_file(&aside, file)?;
     if file.mode != MODE_LINK {
         // The clock of file systems is coarse: an object made just before must be older than this for make.

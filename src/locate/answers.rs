@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Site;
-use crate::lab::write_whole;
 use crate::repo::ObjectId;
+use crate::temporary::write_whole;
 
 /// Answers that were found otherwise than today are not taken.
 const FORMAT: u32 = 1;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
-use crate::lab::write_whole;
 use crate::repo::blob_id;
+use crate::temporary::write_whole;
 
 /// What is known of one file.
 #[derive(Debug, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use super::reach::{Item, Root, Said};
 use crate::digest::digest;
 use crate::index::Index;
 use crate::recipe::RestsSpec;
-use crate::temporary;
+use crate::temporary::write_whole;
 
 /// The rules by which things are found, besides those of the index: what was kept by other rules is not found again.
 const RULES: [&str; 3] = [
@@ -84,7 +84,7 @@ impl Kept {
         if let Some(file) = &self.file
             && let Ok(text) = serde_json::to_vec(&rows)
         {
-            let _ = temporary::replace(file, &text);
+            let _ = write_whole(file, &text);
         }
     }
 }

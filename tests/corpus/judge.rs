@@ -166,7 +166,7 @@ impl<'a> Judge<'a> {
             return Ok(sentence);
         }
         let sentence = self.find_out(case)?;
-        reroll::lab::write_whole(&file, &serde_json::to_vec(&sentence)?)?;
+        reroll::temporary::write_whole(&file, &serde_json::to_vec(&sentence)?)?;
         Ok(sentence)
     }
 
