@@ -148,7 +148,9 @@ impl<'a> Judge<'a> {
     /// How the bot's letters are, and what regenerating asks for.
     pub(super) fn letters(&self, base: &Base) -> Result<(LetterArgs, Options)> {
         let letters = LetterArgs::of(self.config.author.as_deref(), self.config.sign_off);
-        let author = letters.author(self.recipe)?;
+        let author = letters.author(self.recipe, || {
+            "set `author` in the bot's configuration".to_owned()
+        })?;
         let options = letters.options(&author, self.recipe, base)?;
         Ok((letters, options))
     }

@@ -135,7 +135,6 @@ impl Bot {
         if !run.edited.is_empty() {
             ui.hint("`--recreate SERIES/BASE` overwrites it; what is there now is kept below `refs/reroll/replaced`");
         }
-        self.are_results(recreate)?;
         let mut exit = Exit::Done;
         for error in &run.troubles {
             ui.error(error);
@@ -145,6 +144,7 @@ impl Bot {
                 Exit::Tool
             };
         }
+        self.are_results(recreate)?;
         Ok(exit)
     }
 
@@ -223,7 +223,7 @@ impl Bot {
 
     /// Forgets the results on a base, and the base: records and what a watch fetched are deleted, here and on the push remote. Branches stay.
     /// What is still watched comes back with the next run.
-    pub fn forget(&self, base: &str, ui: Ui) -> Result<Exit> {
+    pub fn forget(&self, base: &str, ui: Ui) -> Result<()> {
         let state = self.state();
         let records = state
             .all()?
@@ -252,10 +252,15 @@ impl Bot {
             Published::take(&state, &self.config.remote(push))?.delete(&state, &refs)?;
         }
         for (name, id) in &refs {
-            state.delete(name, *id)?;
-            ui.status(&format!("deleted {}", shown_text(name.as_bytes())));
+            let shown = shown_text(name.as_bytes());
+            if !state.delete(name, *id)? {
+                return Err(Refusal::tool(format!("`{shown}` was moved meanwhile"))
+                    .hint("another bot may be at work; run it again")
+                    .into());
+            }
+            ui.status(&format!("deleted {shown}"));
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 
     fn judge<'a>(&'a self, recipe: &'a Recipe, settings: &'a Settings) -> Result<Judge<'a>> {
@@ -351,10 +356,7 @@ impl Bot {
                     return Ok(());
                 }
                 (Branch::Edited(old), Some(tip)) if recreate.contains(&name) => {
-                    let keep = state.replaced_ref(record, old);
-                    if self.repo.reference(&keep)?.is_none() {
-                        state.swap(&keep, None, old)?;
-                    }
+                    state.keep_replaced(record, old)?;
                     (Some(old), tip)
                 }
                 (Branch::Edited(_), _) => {

@@ -101,10 +101,7 @@ impl Published {
                     }
                     // What somebody else has left there stays reachable, here and there.
                     fetch(state.repo, &self.remote, &[&branch])?;
-                    let keep = state.replaced_ref(&kept.record, theirs);
-                    if state.repo.reference(&keep)?.is_none() {
-                        state.swap(&keep, None, theirs)?;
-                    }
+                    let keep = state.keep_replaced(&kept.record, theirs)?;
                     updates.push((keep, theirs));
                     updates.push((branch, tip));
                 }

@@ -67,11 +67,14 @@ impl<'a> State<'a> {
         format!("{}/bases/{watch}/", self.namespace)
     }
 
-    /// The ref that keeps a branch which was recreated as it was.
-    #[must_use]
-    pub fn replaced_ref(&self, record: &Record, old: ObjectId) -> String {
+    /// Keeps what is about to be overwritten; the ref that does.
+    pub fn keep_replaced(&self, record: &Record, old: ObjectId) -> Result<String> {
         let (series, base) = (encode(&record.series), encode(&record.base.name));
-        format!("{}/replaced/{series}/{base}/{old}", self.namespace)
+        let name = format!("{}/replaced/{series}/{base}/{old}", self.namespace);
+        if self.repo.reference(&name)?.is_none() {
+            self.swap(&name, None, old)?;
+        }
+        Ok(name)
     }
 
     /// The ref of one record.

@@ -39,9 +39,12 @@ fn is_known(record: &Record, before: &Record) -> bool {
 pub(super) fn tell(record: &Record, before: Option<&Record>, ui: Ui) -> Result<()> {
     let state = record.state();
     // A new base is told beside the one before it.
-    let was = before.map(|before| match before.base.name == record.base.name {
-        true => before.state(),
-        false => format!("{} on {}", before.state(), before.base.name),
+    let was = before.map(|before| {
+        if before.base.name == record.base.name {
+            before.state()
+        } else {
+            format!("{} on {}", before.state(), before.base.name)
+        }
     });
     // What was proven on the base before is no news.
     let standing = record.standing.as_ref();

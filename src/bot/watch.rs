@@ -28,6 +28,17 @@ pub(super) struct Watched {
     pub release: String,
 }
 
+/// What a watch has found.
+#[derive(Default)]
+struct Found {
+    /// Bases by their names; some may be no commits.
+    bases: BTreeMap<String, ObjectId>,
+    /// The names that were not known before.
+    new: BTreeSet<String>,
+    /// The patterns that fit nothing.
+    idle: Vec<String>,
+}
+
 /// How long a question to a remote may take, and how long a fetch or push.
 const ASK: Duration = Duration::from_mins(2);
 const TRANSFER: Duration = Duration::from_hours(2);
@@ -40,13 +51,16 @@ pub(super) fn bases(
     ui: Ui,
 ) -> Result<Vec<Watched>> {
     let place = watch.place().map_err(Refusal::usage)?;
-    let mut new = BTreeSet::new();
-    let found = match place {
-        Place::Remote(remote) => fetched(state, watch, &config.remote(remote), &mut new)?,
+    let Found {
+        bases: found,
+        new,
+        idle,
+    } = match place {
+        Place::Remote(remote) => fetched(state, watch, &config.remote(remote))?,
         Place::Local => local(state, watch)?,
         Place::Debian(wanted) => debian(state, watch, wanted, ui)?,
     };
-    for pattern in idle(watch, &found) {
+    for pattern in idle {
         ui.note(&format!(
             "`{}` of the watch `{}` fits nothing that is there",
             shown_text(pattern.as_bytes()),
@@ -58,12 +72,21 @@ pub(super) fn bases(
         match state.repo.base(&id.to_string()) {
             Ok(base) => bases.push(watched(state.repo, name, base)?),
             // A kernel has tags of trees: that is said when they come, and not for ever.
-            Err(_) if new.contains(&name) => ui.warning(&format!(
-                "`{}` of the watch `{}` is no commit, and is left out",
+            Err(error) if exit_of(&error) == Exit::Usage => {
+                if new.contains(&name) {
+                    ui.warning(&format!(
+                        "`{}` of the watch `{}` is no commit, and is left out",
+                        shown_text(name.as_bytes()),
+                        watch.name
+                    ));
+                }
+            }
+            // One that cannot be read is left out as well, and said as long as it is so.
+            Err(error) => ui.warning(&format!(
+                "`{}` of the watch `{}` is left out: {error:#}",
                 shown_text(name.as_bytes()),
                 watch.name
             )),
-            Err(_) => {}
         }
     }
     sort(&mut bases);
@@ -102,27 +125,31 @@ pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
     (numbers, candidate.unwrap_or(u64::MAX))
 }
 
-/// The patterns of a watch that fit nothing of what was found.
-fn idle<'w>(watch: &'w Watch, found: &BTreeMap<String, ObjectId>) -> Vec<&'w str> {
-    let patterns = watch.tags.iter().chain(&watch.branches);
-    let patterns = patterns.filter(|pattern| !pattern.starts_with('!'));
+/// The patterns that fit none of these names.
+fn idle<'n>(patterns: &[String], names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
+    let patterns = patterns.iter().filter(|pattern| !pattern.starts_with('!'));
     let idle = patterns.filter(|pattern| {
-        let only = [(*pattern).clone()];
-        !found.keys().any(|name| is_wanted(&only, name))
+        let only = std::slice::from_ref(*pattern);
+        !names.clone().any(|name| is_wanted(only, name))
     });
-    idle.map(String::as_str).collect()
+    idle.cloned().collect()
 }
 
-/// Asks a remote what it has, and fetches what is new of it; `new` takes the names of that.
-fn fetched(
-    state: &State<'_>,
-    watch: &Watch,
-    remote: &str,
-    new: &mut BTreeSet<String>,
-) -> Result<BTreeMap<String, ObjectId>> {
-    let mut found = BTreeMap::new();
+/// Asks a remote what it has, and fetches what is new of it.
+fn fetched(state: &State<'_>, watch: &Watch, remote: &str) -> Result<Found> {
+    let mut found = Found::default();
     let mut missing = Vec::new();
-    for (name, id) in ask(state.repo, remote)? {
+    let refs = ask(state.repo, remote)?;
+    for (patterns, prefix) in [
+        (&watch.tags, "refs/tags/"),
+        (&watch.branches, "refs/heads/"),
+    ] {
+        let names = refs
+            .iter()
+            .filter_map(|(name, _)| name.strip_prefix(prefix));
+        found.idle.extend(idle(patterns, names));
+    }
+    for (name, id) in refs {
         let (kind, short) = match (
             name.strip_prefix("refs/tags/"),
             name.strip_prefix("refs/heads/"),
@@ -139,11 +166,11 @@ fn fetched(
         let old = state.repo.reference(&mine)?;
         if old != Some(id) {
             missing.push((name.clone(), mine, old, id));
-            new.insert(short.to_owned());
+            found.new.insert(short.to_owned());
         }
         // A tag comes before a branch of the same name.
-        if kind == "tags" || !found.contains_key(short) {
-            found.insert(short.to_owned(), id);
+        if kind == "tags" || !found.bases.contains_key(short) {
+            found.bases.insert(short.to_owned(), id);
         }
     }
     let names: Vec<_> = missing.iter().map(|(name, ..)| name.as_str()).collect();
@@ -231,9 +258,11 @@ fn mask(text: &str) -> String {
 }
 
 /// Refs of the bot's own repository.
-fn local(state: &State<'_>, watch: &Watch) -> Result<BTreeMap<String, ObjectId>> {
-    let mut found = BTreeMap::new();
-    for (name, id) in state.repo.references("refs/")? {
+fn local(state: &State<'_>, watch: &Watch) -> Result<Found> {
+    let mut found = Found::default();
+    let refs = state.repo.references("refs/")?;
+    found.idle = idle(&watch.refs, refs.iter().map(|(name, _)| name.as_str()));
+    for (name, id) in refs {
         let own = name.starts_with("refs/reroll/") || name.starts_with("refs/heads/reroll/");
         if own || !is_wanted(&watch.refs, &name) {
             continue;
@@ -242,7 +271,9 @@ fn local(state: &State<'_>, watch: &Watch) -> Result<BTreeMap<String, ObjectId>>
             .iter()
             .find_map(|prefix| name.strip_prefix(prefix));
         if let Some(short) = short {
-            found.entry(short.to_owned()).or_insert(id);
+            // Nothing is kept of these, so each is new each time.
+            found.new.insert(short.to_owned());
+            found.bases.entry(short.to_owned()).or_insert(id);
         }
     }
     Ok(found)
@@ -260,12 +291,7 @@ fn no_kernel(error: anyhow::Error, watch: &Watch) -> anyhow::Error {
 }
 
 /// The newest package that is meant: imported into the cache once, and fetched from there.
-fn debian(
-    state: &State<'_>,
-    watch: &Watch,
-    wanted: &str,
-    ui: Ui,
-) -> Result<BTreeMap<String, ObjectId>> {
+fn debian(state: &State<'_>, watch: &Watch, wanted: &str, ui: Ui) -> Result<Found> {
     let cache = Cache::open()?;
     let source = Source::parse(&format!("debian:{wanted}"))?;
     let options = AddOptions {
@@ -293,12 +319,12 @@ fn debian(
     }
     // Packages that were the newest once stay bases.
     let prefix = format!("{}debian/", state.bases(&watch.name));
-    let mut found = BTreeMap::new();
+    let mut found = Found::default();
     for (reference, id) in state.repo.references(&prefix)? {
         let short = reference[prefix.len()..]
             .replace("%7e", "~")
             .replace("%3a", ":");
-        found.insert(short, id);
+        found.bases.insert(short, id);
     }
     Ok(found)
 }

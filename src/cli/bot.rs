@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
                 keep_running(config, recreate, Duration::from_secs((*seconds).into()), ui)
             }
         },
-        Command::Forget { config, base } => config.bot()?.forget(base, ui),
+        Command::Forget { config, base } => config.bot()?.forget(base, ui).map(|()| Exit::Done),
         Command::Status {
             config,
             json,

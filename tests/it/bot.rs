@@ -156,8 +156,24 @@ impl Play {
         play
     }
 
+    /// The same with a push remote, `shared.git`.
+    pub(crate) fn pushing() -> Self {
+        let play = Self::new(&format!("{QUICK}push = \"shared.git\"\n"));
+        play.git(".", &["init", "-q", "--bare", "shared.git"]);
+        play
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// Somebody commits on a branch of a repository; the commit.
+    pub(crate) fn work_on(&self, repository: &str, branch: &str) -> String {
+        self.git(".", &["clone", "-q", "-b", branch, repository, "person"]);
+        let commit = ["commit", "-q", "--allow-empty", "-m", "by hand"];
+        self.git("person", &commit);
+        self.git("person", &["push", "-q", "origin", "HEAD"]);
+        self.git("person", &["rev-parse", "HEAD"])
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
@@ -596,16 +612,7 @@ fn a_moved_branch_is_followed_and_an_edited_result_is_left_alone() {
     let second = play.git("bot.git", &["rev-parse", "refs/heads/reroll/tiny/main"]);
     assert_ne!(first, second);
     // A person works on the branch.
-    play.git(
-        ".",
-        &["clone", "-q", "-b", "reroll/tiny/main", "bot.git", "person"],
-    );
-    play.git(
-        "person",
-        &["commit", "-q", "--allow-empty", "-m", "by hand"],
-    );
-    play.git("person", &["push", "-q", "origin", "HEAD"]);
-    let edited = play.git("bot.git", &["rev-parse", "refs/heads/reroll/tiny/main"]);
+    let edited = play.work_on("bot.git", "reroll/tiny/main");
     play.change("return 1;", "return 2;");
     play.commit("mm: return two");
     for _ in 0..2 {
@@ -815,8 +822,7 @@ fn a_push_that_the_remote_never_takes_is_told_and_not_forgotten() {
 
 #[test]
 fn a_fresh_machine_has_the_state_from_the_push_remote() {
-    let play = Play::new(&format!("{QUICK}push = \"shared.git\"\n"));
-    play.git(".", &["init", "-q", "--bare", "shared.git"]);
+    let play = Play::pushing();
     play.release(1, "one");
     assert!(!play.bot().is_empty());
     let refs = play.refs("bot.git");
@@ -824,23 +830,7 @@ fn a_fresh_machine_has_the_state_from_the_push_remote() {
     assert_eq!(play.bot(), "", "nothing is new");
     assert_eq!(play.refs("bot.git"), refs);
     // What somebody pushed to a result there is not overwritten.
-    play.git(
-        ".",
-        &[
-            "clone",
-            "-q",
-            "-b",
-            "reroll/tiny/v1.1",
-            "shared.git",
-            "person",
-        ],
-    );
-    play.git(
-        "person",
-        &["commit", "-q", "--allow-empty", "-m", "by hand"],
-    );
-    play.git("person", &["push", "-q", "origin", "HEAD"]);
-    let edited = play.git("person", &["rev-parse", "HEAD"]);
+    let edited = play.work_on("shared.git", "reroll/tiny/v1.1");
     let (_, said) = play.reroll(&["bot", "run"], 0);
     assert!(
         said.contains("tiny/v1.1 was moved by somebody else"),

@@ -96,38 +96,17 @@ fn a_branch_that_any_work_tree_uses_is_left_alone() {
 
 #[test]
 fn what_is_overwritten_on_the_push_remote_is_kept_there() {
-    let play = Play::new(QUICK);
-    play.git(".", &["init", "-q", "--bare", "public.git"]);
-    let config = play
-        .read("bot.toml")
-        .replacen("retry", "push = \"public.git\"\nretry", 1);
-    play.write("bot.toml", &config);
+    let play = Play::pushing();
     play.release(1, "one");
     play.bot();
-    play.git(
-        ".",
-        &[
-            "clone",
-            "-q",
-            "-b",
-            "reroll/tiny/v1.1",
-            "public.git",
-            "person",
-        ],
-    );
-    play.git(
-        "person",
-        &["commit", "-q", "--allow-empty", "-m", "by hand"],
-    );
-    play.git("person", &["push", "-q", "origin", "HEAD"]);
-    let edited = play.git("person", &["rev-parse", "HEAD"]);
+    let edited = play.work_on("shared.git", "reroll/tiny/v1.1");
     let (_, said) = play.reroll(&["bot", "run"], 0);
     assert!(
         said.contains("tiny/v1.1 was moved by somebody else"),
         "{said}"
     );
     play.reroll(&["bot", "run", "--recreate", "tiny/v1.1"], 0);
-    for repository in ["public.git", "bot.git"] {
+    for repository in ["shared.git", "bot.git"] {
         let refs = play.refs(repository);
         assert!(
             refs.contains(&format!("{edited} refs/reroll/replaced/tiny/v1.1/{edited}")),
@@ -135,7 +114,7 @@ fn what_is_overwritten_on_the_push_remote_is_kept_there() {
         );
     }
     assert_ne!(
-        play.git("public.git", &["rev-parse", "reroll/tiny/v1.1"]),
+        play.git("shared.git", &["rev-parse", "reroll/tiny/v1.1"]),
         edited
     );
 }
@@ -169,6 +148,67 @@ fn names_and_patterns_that_fit_nothing_are_said() {
 }
 
 #[test]
+fn an_unknown_name_hides_no_trouble() {
+    let play = Play::new(QUICK);
+    play.release(1, "one");
+    play.bot();
+    std::fs::rename(play.path("remote"), play.path("gone")).expect("renamed");
+    let (_, said) = play.reroll(&["bot", "run", "--recreate", "tiny/v1.9"], 2);
+    assert!(said.contains("error: cannot ask"), "{said}");
+    assert!(said.contains("there is no result `tiny/v1.9`"), "{said}");
+}
+
+#[test]
+fn patterns_of_the_own_repository_that_fit_nothing_are_said() {
+    let play = Play::new(QUICK);
+    play.release(1, "one");
+    play.git(".", &["clone", "-q", "--bare", "remote", "bot.git"]);
+    let config = play.read("bot.toml");
+    let config = config.replace(
+        "remote = \"remote\"\ntags = [\"v*\"]",
+        "refs = [\"refs/tags/v*\", \"refs/tags/w*\"]",
+    );
+    play.write("bot.toml", &config);
+    let (_, said) = play.reroll(&["bot", "run"], 0);
+    assert!(
+        said.contains("note: `refs/tags/w*` of the watch `main` fits nothing"),
+        "{said}"
+    );
+    assert!(!said.contains("`refs/tags/v*`"), "{said}");
+    assert_eq!(play.verdicts("v1.1"), ["clean"; 4]);
+}
+
+#[test]
+fn a_base_that_is_damaged_is_said_as_long_as_it_is() {
+    let play = Play::new(QUICK);
+    play.release(1, "one");
+    play.bot();
+    play.release(2, "two");
+    let id = play.git("remote", &["rev-parse", "v1.2^{commit}"]);
+    play.git(
+        "bot.git",
+        &[
+            "fetch",
+            "-q",
+            "../remote",
+            "refs/tags/v1.2:refs/reroll/bases/main/tags/v1.2",
+        ],
+    );
+    let file = play.path("bot.git/objects").join(&id[..2]).join(&id[2..]);
+    assert!(file.exists(), "the object is in a file of its own");
+    let bytes = std::fs::read(&file).expect("an object");
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::write(&file, &bytes[..10]).expect("cut");
+    for _ in 0..2 {
+        let (_, said) = play.reroll(&["bot", "run"], 0);
+        assert!(
+            said.contains("`v1.2` of the watch `main` is left out: object "),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_tag_of_a_tree_is_said_once() {
     let play = Play::new(QUICK);
     play.release(1, "one");
@@ -184,12 +224,7 @@ fn a_tag_of_a_tree_is_said_once() {
 
 #[test]
 fn a_base_is_forgotten_here_and_on_the_push_remote() {
-    let play = Play::new(QUICK);
-    play.git(".", &["init", "-q", "--bare", "public.git"]);
-    let config = play
-        .read("bot.toml")
-        .replacen("retry", "push = \"public.git\"\nretry", 1);
-    play.write("bot.toml", &config);
+    let play = Play::pushing();
     play.release(1, "one");
     play.release(2, "two");
     play.bot();
@@ -205,7 +240,7 @@ fn a_base_is_forgotten_here_and_on_the_push_remote() {
     play.bot();
     let records = play.records();
     assert!(!records.contains_key("v1.1") && records.contains_key("v1.2"));
-    for repository in ["bot.git", "public.git"] {
+    for repository in ["bot.git", "shared.git"] {
         let refs = play.refs(repository);
         assert!(
             !refs.contains("records/tiny/v1.1") && !refs.contains("bases/main/tags/v1.1"),
