@@ -53,7 +53,7 @@ pub fn of_range(repo: &Repo, from: &str, to: &str, authors: Authors) -> Result<R
     let git = Repository::open(repo.path())
         .with_context(|| format!("cannot open `{}` again", repo.path().display()))?;
     let reader = Reader {
-        digits: digits(&git),
+        digits: digits(repo),
         mailmap: match authors {
             Authors::Mapped => Some(mailmap(repo, &git)?),
             Authors::AsWritten => None,
@@ -75,19 +75,23 @@ pub fn of_range(repo: &Repo, from: &str, to: &str, authors: Authors) -> Result<R
         merges: 0,
         replaced: 0,
     };
-    let diffs = diffs(repo, from.tree_id, &ids)?;
     let replaced = repo.references("refs/replace/")?;
+    let mut commits = Vec::new();
     for id in ids {
         let commit = repo.commit(id)?;
         let name = format!("refs/replace/{id}");
         range.replaced += usize::from(replaced.iter().any(|(known, _)| *known == name));
         if commit.parent_ids.len() > 1 {
             range.merges += 1;
-        } else if range.patches.len() == MOST {
+        } else if commits.len() == MOST {
             return Err(too_many(&from.rev, &to.rev).into());
         } else {
-            range.patches.push(reader.patch(&commit, diffs.as_ref())?);
+            commits.push(commit);
         }
+    }
+    let diffs = diffs(repo, from.tree_id, &commits)?;
+    for commit in &commits {
+        range.patches.push(reader.patch(commit, diffs.as_ref())?);
     }
     Ok(range)
 }
@@ -135,9 +139,10 @@ fn with_diff(commit: &Commit, diff: Vec<u8>) -> Patch {
 fn diffs(
     repo: &Repo,
     attributes: ObjectId,
-    ids: &[ObjectId],
+    commits: &[Commit],
 ) -> Result<Option<HashMap<String, Vec<u8>>>> {
-    let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let ids = commits.iter().map(|commit| format!("{}\n", commit.id));
+    let list: String = ids.collect();
     let ran = Task::git_reading(repo.common_path())?
         .env("GIT_ATTR_SOURCE", attributes.to_string())
         .args([
@@ -289,17 +294,10 @@ impl Reader<'_> {
 
 /// How many digits git abbreviates ids to in a repository of this size (`object-name.c`): as many as make a collision
 /// unlikely, going by the objects in packs.
-fn digits(git: &Repository) -> usize {
-    let objects = git.commondir().join("objects");
-    let count = packed(&objects) + alternates(&objects).map(|dir| packed(&dir)).sum::<u64>();
+fn digits(repo: &Repo) -> usize {
+    let count: u64 = repo.object_dirs().iter().map(|dir| packed(dir)).sum();
     let bits = u64::BITS - count.leading_zeros();
     FEWEST_DIGITS.max(bits.div_ceil(2) as usize)
-}
-
-fn alternates(objects: &Path) -> impl Iterator<Item = std::path::PathBuf> {
-    let list = std::fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
-    let lines: Vec<_> = list.lines().map(|line| objects.join(line)).collect();
-    lines.into_iter()
 }
 
 /// The objects in the packs of one directory, by the packs' indexes.

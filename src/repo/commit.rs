@@ -115,7 +115,7 @@ impl Repo {
 
     /// A commit by its id.
     pub fn commit(&self, id: ObjectId) -> Result<Commit> {
-        self.is_whole(id)?;
+        self.loose(id)?;
         let found = self.git.find_commit(id);
         if found.as_ref().is_err_and(is_nameless) {
             return self.raw_commit(id);
@@ -147,10 +147,10 @@ impl Repo {
             }
         };
         let Some(id) = named else { return Ok(()) };
-        self.is_whole(id)?;
+        self.loose(id)?;
         // What an annotated tag is of.
         let tagged = self.git.find_tag(id).ok().map(|tag| tag.target_id());
-        tagged.map_or(Ok(()), |id| self.is_whole(id))
+        tagged.map_or(Ok(()), |id| self.loose(id).map(drop))
     }
 
     /// The commit that a revision names where libgit2 does not read it for want of somebody's name, which git does.
@@ -159,7 +159,8 @@ impl Repo {
             return Ok(None);
         }
         let ran = Task::git()
-            .env("GIT_DIR", self.common_path())
+            .arg("--git-dir")
+            .arg(self.path())
             .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
             .arg(format!("{rev}^{{commit}}"))
             .output()?;

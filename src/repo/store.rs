@@ -2,14 +2,15 @@
 //!
 //! Hides packs, alternates, partial clones, and whether what is written is kept.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::{Context, Result, anyhow};
+use bstr::ByteSlice;
 use git2::{ErrorCode, ObjectType, Repository};
 
 use crate::error::Refusal;
@@ -25,12 +26,16 @@ const IN_MEMORY_PRIORITY: i32 = 1000;
 pub struct Repo {
     pub(super) git: Repository,
     pub(super) in_memory: bool,
+    object_dirs: OnceCell<Vec<PathBuf>>,
     /// Objects that were read or written already: a series reads the same few files again and again.
     known: RefCell<HashMap<ObjectId, Object>>,
 }
 
 /// An object's kind and bytes.
 pub(super) type Object = (ObjectType, Rc<[u8]>);
+
+/// A chain of borrowing repositories is not followed further than this.
+const MOST_DIRS: usize = 16;
 
 /// Objects larger than this are not kept, nor more than this many.
 const KNOWN_BYTES: usize = 1 << 20;
@@ -43,6 +48,7 @@ impl Repo {
         Self {
             git,
             in_memory: false,
+            object_dirs: OnceCell::new(),
             known: RefCell::default(),
         }
     }
@@ -178,7 +184,9 @@ impl Repo {
     }
 
     fn read(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
-        self.is_whole(id)?;
+        if let Some(object) = self.loose(id)? {
+            return Ok(object);
+        }
         let odb = self.git.odb().context("cannot open the object database")?;
         match odb.read(id) {
             Ok(object) => return Ok((object.kind(), object.data().to_vec())),
@@ -212,35 +220,56 @@ impl Repo {
         Ok((object.kind(), object.data().to_vec()))
     }
 
-    /// Refuses an object in a file of its own that was cut short: libgit2 waits for the rest of it for ever.
-    pub(super) fn is_whole(&self, id: ObjectId) -> Result<()> {
+    /// An object that is in a file of its own, here or in a repository that this one borrows from; `None` where it is not. One that was cut
+    /// short is refused: libgit2 waits for the rest of it for ever.
+    pub(super) fn loose(&self, id: ObjectId) -> Result<Option<(ObjectType, Vec<u8>)>> {
         let name = id.to_string();
-        let file = self
-            .common_path()
-            .join("objects")
-            .join(&name[..2])
-            .join(&name[2..]);
-        let Ok(file) = File::open(file) else {
-            return Ok(());
+        let (fan, rest) = name.split_at(2);
+        let dirs = self.object_dirs().iter();
+        let Some(file) = dirs
+            .map(|dir| dir.join(fan).join(rest))
+            .find_map(|it| File::open(it).ok())
+        else {
+            return Ok(None);
         };
         let mut bytes = Vec::new();
         let read = flate2::read::ZlibDecoder::new(file).read_to_end(&mut bytes);
-        let head = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-        let size = head.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
-        let size = std::str::from_utf8(size)
-            .ok()
-            .and_then(|it| it.parse::<usize>().ok());
-        let is_whole =
-            read.is_ok() && size.is_some_and(|size| bytes.len() == head.len() + 1 + size);
-        if is_whole {
-            return Ok(());
-        }
-        Err(Refusal::tool(format!(
-            "object {id} of `{}` is damaged: its file is cut short, or is none of git's",
-            self.path().display()
-        ))
-        .hint("`git fsck` tells what else is wrong with the repository; `git fetch` gets a lost object again once its file is gone")
-        .into())
+        let object = read.ok().and_then(|_| {
+            let (head, body) = bytes.split_once_str("\0")?;
+            let (kind, size) = head.split_once_str(" ")?;
+            let size: usize = size.to_str().ok()?.parse().ok()?;
+            let kind = ObjectType::from_str(kind.to_str().ok()?)?;
+            (size == body.len()).then(|| (kind, body.to_vec()))
+        });
+        object.map(Some).ok_or_else(|| {
+            Refusal::tool(format!(
+                "object {id} of `{}` is damaged: its file is cut short, or is none of git's",
+                self.path().display()
+            ))
+            .hint("`git fsck` tells what else is wrong with the repository; `git fetch` gets a lost object again once its file is gone")
+            .into()
+        })
+    }
+
+    /// The directories that objects are in: the repository's own, and those that it borrows from.
+    #[must_use]
+    pub fn object_dirs(&self) -> &[PathBuf] {
+        self.object_dirs.get_or_init(|| {
+            let mut dirs = vec![self.common_path().join("objects")];
+            let mut at = 0;
+            while at < dirs.len() && dirs.len() < MOST_DIRS {
+                let list = fs::read(dirs[at].join("info/alternates")).unwrap_or_default();
+                let lines = list
+                    .lines()
+                    .filter(|line| !line.is_empty() && line[0] != b'#');
+                let new: Vec<_> = lines
+                    .map(|line| dirs[at].join(line.to_path_lossy()))
+                    .collect();
+                dirs.extend(new);
+                at += 1;
+            }
+            dirs
+        })
     }
 
     /// Whether a remote has promised the objects that are not here.

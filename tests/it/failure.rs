@@ -676,6 +676,82 @@ fn a_partial_clone_of_an_old_git_is_readable_after_what_the_hint_says() {
 }
 
 #[test]
+fn an_object_that_was_cut_short_in_a_borrowed_repository_is_told() {
+    let tiny = Tiny::new();
+    let clone = [
+        "clone",
+        "-q",
+        "--bare",
+        "--shared",
+        "tree.git",
+        "shared.git",
+    ];
+    tiny.sandbox.git(clone).run().expect_exit(0);
+    let git = tiny
+        .sandbox
+        .git(["-C", "tree.git", "rev-parse", "HEAD^{tree}"]);
+    let id = git.run().expect_exit(0).stdout.to_string();
+    let id = id.trim();
+    let file = tiny
+        .store
+        .path
+        .join("objects")
+        .join(&id[..2])
+        .join(&id[2..]);
+    let bytes = fs::read(&file).expect("an object");
+    fs::remove_file(&file).expect("removed");
+    fs::write(&file, &bytes[..20]).expect("cut");
+    let program = tiny
+        .sandbox
+        .reroll(["regen", "--author", AUTHOR, "--tree", "shared.git"]);
+    let ran = program.args(["--base", &tiny.rev]).run().refused(4);
+    ran.says(&[&format!("object {id} of `"), "git fsck"]);
+}
+
+#[test]
+fn head_of_a_linked_work_tree_is_its_own_whoever_made_it() {
+    let tiny = Tiny::new();
+    let git = |args: &[&str]| {
+        tiny.sandbox
+            .git(["-C", "tree.git"])
+            .args(args)
+            .run()
+            .expect_exit(0)
+    };
+    git(&["worktree", "add", "-q", "--detach", "../linked", &tiny.rev]);
+    let tree = git(&["rev-parse", &format!("{}^{{tree}}", tiny.rev)])
+        .stdout
+        .to_string();
+    let people = "author  <> 1700000000 +0000\ncommitter C <c@example.org> 1700000000 +0000";
+    let text = format!(
+        "tree {}\nparent {}\n{people}\n\nnobody\n",
+        tree.trim(),
+        tiny.rev
+    );
+    tiny.sandbox.write("commit", text);
+    let id = git(&[
+        "hash-object",
+        "-t",
+        "commit",
+        "-w",
+        "--literally",
+        "../commit",
+    ])
+    .stdout
+    .to_string();
+    tiny.sandbox
+        .git(["-C", "linked", "checkout", "-q", "--detach", id.trim()])
+        .run()
+        .expect_exit(0);
+    let program = tiny.sandbox.reroll([
+        "regen", "--author", AUTHOR, "-n", "--json", "--tree", "linked",
+    ]);
+    let json = program.run().expect_exit(0).json();
+    assert_eq!(json["commits"].as_array().expect("a list").len(), 3);
+    assert!(json.to_string().contains(id.trim()), "{json:#}");
+}
+
+#[test]
 fn an_object_that_was_cut_short_is_told_and_not_waited_for() {
     for what in ["HEAD", "HEAD^{tree}", "HEAD:drivers/lamp.c"] {
         for length in [0, 1, 20] {
