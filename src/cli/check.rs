@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::letters::LetterArgs;
+use super::letters::{LetterArgs, typed_again};
 use super::regen;
 use super::select::{BaseArgs, SeriesArgs};
 use crate::cache::Cache;
@@ -17,7 +17,7 @@ use crate::repo::{Base, Repo};
 use crate::rests::record::ProvenBase;
 use crate::rests::{self, Proven, Standing};
 use crate::series::{self, Series, regenerate_left};
-use crate::ui::{Ui, shown_text};
+use crate::ui::Ui;
 
 /// Prove that a series can go out: each gate says pass, fail, error (it could not run) or skipped (by the recipe).
 ///
@@ -47,7 +47,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe(ui)?;
     let mails = args.directory.as_deref().map(Mails::of_path).transpose()?;
-    let (mut repo, base) = open(args, mails.as_ref(), ui)?;
+    let named = mails.as_ref().and_then(Mails::base_commit);
+    let (mut repo, base) = args.base.open_or(named.as_deref(), ui)?;
     repo.keep_in_memory()?;
     let mut stands = None;
     let mut subject = match (mails, &args.branch) {
@@ -81,23 +82,6 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         Some(stands) => stands.end(&report, &subject.settings, ui),
         None => Ok(report.exit()),
     }
-}
-
-/// The base that is asked for, or that the mails name.
-fn open(args: &Args, mails: Option<&Mails>, ui: Ui) -> Result<(Repo, Base)> {
-    let named = mails.and_then(Mails::base_commit);
-    args.base
-        .open_or(named.as_deref(), ui)
-        .map_err(|error| match &named {
-            Some(id) if !args.base.is_named() => error.context(
-                Refusal::usage(format!(
-                    "the mails name their base, `base-commit: {}`, which is not there",
-                    shown_text(id.as_bytes())
-                ))
-                .hint("fetch it, or name another base with `--base`"),
-            ),
-            _ => error,
-        })
 }
 
 /// The recipe's `[check]` for a series that it does not make; nothing of it where it is about functions that the base does not have.
@@ -215,7 +199,7 @@ fn regenerated(
     recipe: &Recipe,
     ui: Ui,
 ) -> Result<Option<(Box<Series>, Subject)>> {
-    let author = args.letters.author(recipe)?;
+    let author = args.letters.author(recipe, typed_again)?;
     let options = args.letters.options(&author, recipe, base)?;
     let (regenerated, taken) = regenerate_left(repo, base, recipe, &options)?;
     let Some(series) = regen::series(regenerated, &taken, false, ui)? else {

@@ -8,11 +8,11 @@ use anyhow::Result;
 use bstr::ByteSlice;
 use serde::Serialize;
 
-use super::select::SeriesArgs;
+use super::select::{SeriesArgs, named};
 use crate::cache::Cache;
 use crate::error::{Exit, Refusal};
 use crate::rangediff::{self, Authors, By, Detail, Kind, Letters, Options, Pair, Patch};
-use crate::recipe::{self, Recipe};
+use crate::recipe::Recipe;
 use crate::repo::{Base, Repo, Signature};
 use crate::series::{self, Regenerated, regenerate};
 use crate::ui::{Ui, shown_text};
@@ -306,8 +306,8 @@ impl Args {
         }
         let old = self.series.recipe(ui)?;
         let new = match &self.new_series {
-            Some(name) => recipe::load(name, Path::new("."))?,
-            None => self.series.recipe(ui)?,
+            Some(name) => named(name)?,
+            None => old.clone(),
         };
         let (mut repo, [old_base, new_base]) = self.open_bases()?;
         repo.keep_in_memory()?;

@@ -48,6 +48,13 @@ pub(crate) struct LetterArgs {
     no_thread: bool,
 }
 
+/// The command as it was typed, with an author.
+pub(super) fn typed_again() -> String {
+    let author = ["--author", "A U Thor <author@example.org>"].map(str::to_owned);
+    let words: Vec<_> = std::env::args().skip(1).chain(author).collect();
+    format!("`{}`, with your own name", command_line(&words))
+}
+
 impl LetterArgs {
     /// What a configuration says instead of a command line.
     pub(crate) fn of(author: Option<&str>, signoff: bool) -> Self {
@@ -58,28 +65,16 @@ impl LetterArgs {
         }
     }
 
-    /// The author, who has to be named.
-    pub(crate) fn author(&self, recipe: &Recipe) -> Result<Mailbox> {
-        let text = self
-            .author
-            .as_ref()
-            .or(recipe.series.author.as_ref())
-            .ok_or_else(|| {
-                let mut words: Vec<String> = std::env::args().skip(1).collect();
-                words.extend([
-                    "--author".to_owned(),
-                    "A U Thor <author@example.org>".to_owned(),
-                ]);
-                let command = match words[0].as_str() {
-                    // It has no such option.
-                    "bot" => "name one in the watch".to_owned(),
-                    _ => format!("`{}`, with your own name", command_line(&words)),
-                };
-                Refusal::usage("nobody is named as the author of the patches").hint(format!(
-                    "{command}; or set REROLL_AUTHOR, or `author` in {}/series.toml",
-                    recipe.origin
-                ))
-            })?;
+    /// The author, who has to be named; `how` says how, where nobody is.
+    pub(crate) fn author(&self, recipe: &Recipe, how: impl Fn() -> String) -> Result<Mailbox> {
+        let text = self.author.as_ref().or(recipe.series.author.as_ref());
+        let text = text.ok_or_else(|| {
+            Refusal::usage("nobody is named as the author of the patches").hint(format!(
+                "{}; or set REROLL_AUTHOR, or `author` in {}/series.toml",
+                how(),
+                recipe.origin
+            ))
+        })?;
         Mailbox::parse_person(text)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::letters::LetterArgs;
+use super::letters::{LetterArgs, typed_again};
 use super::select::{BaseArgs, SeriesArgs, command_line, print_json};
 use crate::edit::Landing;
 use crate::error::{Exit, Refusal};
@@ -93,7 +93,7 @@ struct CommitReport<'a> {
 
 pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
     let recipe = args.series.recipe(ui)?;
-    let author = args.letters.author(&recipe)?;
+    let author = args.letters.author(&recipe, typed_again)?;
     let (mut repo, base) = args.base.open(ui)?;
     // Whatever is refused from here on has left nothing in the repository.
     repo.keep_in_memory()?;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 use serde::Serialize;
 
@@ -125,6 +125,11 @@ pub(super) fn print_json(report: &impl Serialize, ui: Ui) -> Result<()> {
 }
 
 impl SeriesArgs {
+    /// What was said, as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        option("--series", self.series.clone())
+    }
+
     /// Reads the recipe.
     ///
     /// A name is looked for where one stands and in the directories above, up to the top of the repository; a recipe that is found higher up
@@ -142,15 +147,7 @@ impl SeriesArgs {
 
     fn find(&self) -> Result<Recipe> {
         if let Some(series) = &self.series {
-            let mut places = above();
-            let is_there = |dir: &PathBuf| {
-                dir.join("patches")
-                    .join(series)
-                    .join("series.toml")
-                    .is_file()
-            };
-            let place = places.find(is_there).unwrap_or_else(|| PathBuf::from("."));
-            return recipe::load(series, &place);
+            return named(series);
         }
         let mut places = above().map(|dir| (series_in(&dir), dir));
         let found = places.find(|(names, _)| !names.is_empty());
@@ -171,6 +168,20 @@ impl SeriesArgs {
             .into()),
         }
     }
+}
+
+/// The recipe of this name: a directory, or one of the series where one stands and above.
+pub(super) fn named(series: &str) -> Result<Recipe> {
+    let here = Path::new(".");
+    let is_path = here.join(series).join("series.toml").is_file();
+    let is_there = |dir: &PathBuf| {
+        dir.join("patches")
+            .join(series)
+            .join("series.toml")
+            .is_file()
+    };
+    let place = above().find(is_there).filter(|_| !is_path);
+    recipe::load(series, place.as_deref().unwrap_or(here))
 }
 
 /// The directory that one stands in and those above it, up to the top of a repository: relative, for messages.
@@ -202,13 +213,6 @@ fn series_in(dir: &Path) -> Vec<String> {
     names
 }
 
-impl SeriesArgs {
-    /// What was said, as words of a command line.
-    pub(super) fn words(&self) -> Vec<String> {
-        option("--series", self.series.clone())
-    }
-}
-
 /// An option with its value as words of a command line; nothing where it has none.
 pub(super) fn option(name: &str, value: Option<String>) -> Vec<String> {
     let words = value.map(|value| vec![name.to_owned(), value]);
@@ -228,41 +232,40 @@ impl BaseArgs {
         [option("--tree", tree), option("--base", self.base.clone())].concat()
     }
 
-    /// Whether a person has said which base.
-    pub(super) fn is_named(&self) -> bool {
-        self.base.is_some()
-    }
-
     /// Opens the repository and resolves the base.
     pub(super) fn open(&self, ui: Ui) -> Result<(Repo, Base)> {
         self.open_or(None, ui)
     }
 
-    /// The same where something else than a person says which base is meant, if a person does not.
-    pub(super) fn open_or(&self, otherwise: Option<&str>, ui: Ui) -> Result<(Repo, Base)> {
-        let said = self.base.as_deref().or(otherwise);
-        if let Some(tree) = &self.tree {
-            let repo = Repo::open(tree)?;
-            let base = repo.base(said.unwrap_or("HEAD"))?;
-            return Ok((repo, base));
-        }
-        if let Some(repo) = Repo::discover(Path::new("."))?.filter(holds_a_kernel) {
-            let base = repo.base(said.unwrap_or("HEAD"))?;
+    /// The same where mails name their base (`base-commit:`), if a person does not.
+    pub(super) fn open_or(&self, mails: Option<&str>, ui: Ui) -> Result<(Repo, Base)> {
+        let own = match &self.tree {
+            Some(tree) => Some(Repo::open(tree)?),
+            None => Repo::discover(Path::new("."))?.filter(holds_a_kernel),
+        };
+        if let Some(repo) = own {
+            let base = self.resolve(&repo, mails)?;
             return Ok((repo, base));
         }
         let cache = Cache::open()?;
-        let name = if let Some(name) = said {
-            name.to_owned()
-        } else {
-            let entry = cache.default_base(ui)?;
-            ui.status(&format!("base: {} ({})", entry.name, entry.release));
-            entry.commit_id.to_string()
+        let name = match (&self.base, mails) {
+            (Some(name), _) => name.clone(),
+            (None, Some(id)) => id.to_owned(),
+            (None, None) => {
+                let entry = cache.default_base(ui)?;
+                ui.status(&format!("base: {} ({})", entry.name, entry.release));
+                entry.commit_id.to_string()
+            }
         };
-        let repo = cache.repo_path();
-        if !repo.exists() {
+        let path = cache.repo_path();
+        if !path.exists() {
             return Err(unknown(&name, &[]));
         }
-        let repo = Repo::open(&repo)?;
+        let repo = Repo::open(&path)?;
+        if self.base.is_none() && mails.is_some() {
+            let base = self.resolve(&repo, mails)?;
+            return Ok((repo, base));
+        }
         let mut base = repo.base(&name).map_err(|_| {
             let names: Vec<_> = cache
                 .list()
@@ -274,6 +277,20 @@ impl BaseArgs {
         })?;
         base.rev = self.base.clone().unwrap_or(base.rev);
         Ok((repo, base))
+    }
+
+    fn resolve(&self, repo: &Repo, mails: Option<&str>) -> Result<Base> {
+        match (&self.base, mails) {
+            (Some(rev), _) => repo.base(rev),
+            (None, Some(id)) => repo.base(id).with_context(|| {
+                Refusal::usage(format!(
+                    "the mails name their base, `base-commit: {}`, which is not there",
+                    shown_text(id.as_bytes())
+                ))
+                .hint("fetch it, or name another base with `--base`")
+            }),
+            (None, None) => repo.base("HEAD"),
+        }
     }
 }
 

@@ -358,6 +358,33 @@ fn a_recipe_of_the_directories_above_is_found_and_said() {
 }
 
 #[test]
+fn a_directory_that_is_named_comes_before_a_series_of_the_directories_above() {
+    let tiny = Tiny::new();
+    // Another series of the same name, as a directory where one stands.
+    for (name, text) in crate::support::tree_files(&tiny.sandbox.path("patches/tiny"), "") {
+        tiny.sandbox.write(format!("below/tiny/{name}"), text);
+    }
+    for (name, text) in crate::support::tree_files(&tiny.sandbox.path("templates/tiny"), "") {
+        tiny.sandbox
+            .write(format!("below/tiny/templates/{name}"), text);
+    }
+    let below = tiny.sandbox.path("below");
+    let program = tiny.regen().args(["-n", "--series", "tiny"]).dir(&below);
+    program
+        .run()
+        .expect_exit(0)
+        .says(&["series: tiny, from tiny\n"]);
+    let program = tiny
+        .regen()
+        .args(["-n", "--series", "tiny"])
+        .dir(&tiny.sandbox.path("below/tiny"));
+    program
+        .run()
+        .expect_exit(0)
+        .says(&["series: tiny, from ../../patches/tiny\n"]);
+}
+
+#[test]
 fn a_dry_run_says_what_would_be_written() {
     let tiny = Tiny::new();
     let ran = tiny.regen().arg("-n").run().expect_exit(0);
