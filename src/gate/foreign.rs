@@ -13,15 +13,22 @@ use super::subject::{Mail, Subject};
 use crate::diff::{self, FileDiff, Labels};
 use crate::error::Refusal;
 use crate::exec::Task;
-use crate::mail::inbox::{self, Inbound};
-use crate::mail::{self, Letters, Mailbox, Maker};
+use crate::mail::{self, Letters, Mailbox, Maker, Received, Tag, inbox};
 use crate::repo::{Base, Commit, ObjectId, Repo};
 use crate::temporary;
 
 /// Mails in order; the cover letter, if any, is number 0.
 #[derive(Debug, Clone)]
 pub struct Mails {
-    mails: Vec<(Mail, Inbound)>,
+    mails: Vec<Foreign>,
+}
+
+/// A mail, and what it says.
+#[derive(Debug, Clone)]
+struct Foreign {
+    mail: Mail,
+    read: Received,
+    tag: Tag,
 }
 
 impl Mails {
@@ -38,10 +45,14 @@ impl Mails {
             let subject = inbound.read.subject.to_str_lossy();
             let mail = Mail {
                 file_name: name.unwrap_or_else(|| mail::file_name("", number, &subject)),
-                bytes: inbound.bytes.clone(),
+                bytes: inbound.bytes,
                 number,
             };
-            mails.push((mail, inbound));
+            mails.push(Foreign {
+                mail,
+                read: inbound.read,
+                tag: inbound.tag,
+            });
         }
         if number == 0 {
             return Err(Refusal::usage(format!("`{}` holds no patch", path.display())).into());
@@ -52,14 +63,13 @@ impl Mails {
     /// The commit that the mails say they are for (`base-commit:`).
     #[must_use]
     pub fn base_commit(&self) -> Option<String> {
-        let lines = self.mails.iter().flat_map(|(mail, _)| mail.bytes.lines());
+        let lines = self.mails.iter().flat_map(|it| it.mail.bytes.lines());
         let mut ids = lines.filter_map(|line| line.strip_prefix(b"base-commit: "));
         Some(ids.next()?.trim().to_str().ok()?.to_owned())
     }
 
-    fn patches(&self) -> impl Iterator<Item = &Mail> {
-        let mails = self.mails.iter().map(|(mail, _)| mail);
-        mails.filter(|mail| mail.number > 0)
+    fn patches(&self) -> impl Iterator<Item = &Foreign> {
+        self.mails.iter().filter(|it| it.mail.number > 0)
     }
 
     /// What they say, as far as it can be read back; the messages are the commits' own.
@@ -73,25 +83,24 @@ impl Mails {
         let labels = Labels::of(base.tree_id);
         let mut before = base.tree_id;
         let mut patches = Vec::new();
-        let inbound = self.mails.iter().filter(|(mail, _)| mail.number > 0);
-        for ((name, commit), (_, inbound)) in commits.iter().zip(inbound) {
+        for ((name, commit), patch) in commits.iter().zip(self.patches()) {
             let files = diff::between(repo, before, commit.tree_id, &labels)?;
             before = commit.tree_id;
             patches.push(mail::Patch {
                 name: name.clone(),
                 commit: commit.clone(),
                 files,
-                notes: notes(&inbound.read.rest),
+                notes: notes(&patch.read.rest),
             });
         }
         let first = self.mails.first();
-        let bytes = first.map_or(&[][..], |(mail, _)| &mail.bytes);
+        let bytes = first.map_or(&[][..], |it| &it.mail.bytes);
         let change_id = bytes
             .lines()
             .find_map(|line| line.strip_prefix(b"change-id: "));
         let change_id = change_id.and_then(|id| mail::ChangeId::parse(&id.to_str_lossy()).ok());
         let options = mail::Options {
-            version: first.and_then(|(_, inbound)| inbound.tag.version),
+            version: first.and_then(|it| it.tag.version),
             to: Mailbox::in_header(bytes, "To"),
             cc: Mailbox::in_header(bytes, "Cc"),
             base_commit: self.base_commit().and_then(|id| id.parse().ok()),
@@ -99,10 +108,10 @@ impl Mails {
             maker,
             ..mail::Options::default()
         };
-        let cover = self.mails.iter().find(|(mail, _)| mail.number == 0);
+        let cover = self.mails.iter().find(|it| it.mail.number == 0);
         let files = diff::between(repo, base.tree_id, before, &labels)?;
         Ok(Letters {
-            cover: cover.map(|(_, inbound)| read_cover(inbound, files)),
+            cover: cover.map(|it| read_cover(&it.read, files)),
             patches,
             options,
         })
@@ -121,7 +130,7 @@ impl Mails {
             .map(|(name, id)| Ok((name.clone(), repo.commit(*id)?)));
         let commits: Vec<_> = commits.collect::<Result<_>>()?;
         let letters = self.letters(repo, &base, &commits, maker)?;
-        let mails = self.mails.into_iter().map(|(mail, _)| mail).collect();
+        let mails = self.mails.into_iter().map(|it| it.mail).collect();
         Subject::new(repo, base, patches, mails, letters, settings)
     }
 }
@@ -153,7 +162,7 @@ impl Subject {
             return Err(Refusal::usage(message).into());
         }
         let mails = format_patch(repo, &base, &tip)?;
-        let names: Vec<_> = mails.patches().map(Mail::patch_name).collect();
+        let names: Vec<_> = mails.patches().map(|it| it.mail.patch_name()).collect();
         if names.len() != commits.len() {
             return Err(Refusal::usage(format!(
                 "`{}` has a commit that changes nothing, of which there is no mail",
@@ -172,8 +181,8 @@ impl Subject {
         let scratch = Scratch::new()?;
         let mut parent = (base.commit_id, base.tree_id);
         let mut patches = Vec::new();
-        for (mail, inbound) in mails.mails.iter().filter(|(mail, _)| mail.number > 0) {
-            for path in scratch.paths(&inbound.read.rest)? {
+        for Foreign { mail, read, .. } in mails.patches() {
+            for path in scratch.paths(&read.rest)? {
                 if !scratch.has_seen(path.as_bstr())? {
                     scratch.add_missing(repo, base.tree_id, path.as_bstr())?;
                 }
@@ -207,17 +216,17 @@ fn notes(rest: &[u8]) -> String {
 }
 
 /// A cover letter's own words: its subject without the bracket, and its text up to the list of patches.
-fn read_cover(mail: &Inbound, files: Vec<FileDiff>) -> mail::Cover {
+fn read_cover(read: &Received, files: Vec<FileDiff>) -> mail::Cover {
     let is_list = |line: &&[u8]| line.ends_with(b"):") && line.contains(&b'(');
-    let blurb = mail.read.message.lines();
+    let blurb = read.message.lines();
     let blurb: Vec<_> = blurb
         .take_while(|line| !is_list(line) && *line != b"-- ")
         .collect();
     mail::Cover {
-        subject: mail.read.subject.to_str_lossy().into_owned(),
+        subject: read.subject.to_str_lossy().into_owned(),
         blurb: bstr::join("\n", blurb).to_str_lossy().trim().to_owned(),
         files,
-        notes: notes(&mail.read.rest),
+        notes: notes(&read.rest),
     }
 }
 

@@ -7,7 +7,6 @@ use bstr::ByteSlice;
 
 use super::build::counted;
 use super::run::Context;
-use super::settings::Skip;
 use super::{Name, Outcome, Subject};
 use crate::mail::rules;
 use crate::repo::Base;
@@ -65,7 +64,7 @@ pub(super) fn is_rule(name: &str) -> bool {
 fn judge(subject: &Subject, findings: &[&Finding], blank: Outcome) -> Outcome {
     let (mut left, mut accepted) = (Vec::new(), Vec::new());
     for finding in findings {
-        match skip(subject, finding) {
+        match subject.left_out(Name::Mail, finding.rule, finding.patch) {
             Some(skip) => accepted.push(format!("accepted: {}: {}", finding.rule, skip.reason)),
             None => left.push(finding.text.clone()),
         }
@@ -77,19 +76,6 @@ fn judge(subject: &Subject, findings: &[&Finding], blank: Outcome) -> Outcome {
     blank
         .fail(reason)
         .lines(left.into_iter().chain(accepted).collect())
-}
-
-/// Why the recipe leaves a rule out here, if it does.
-fn skip<'a>(subject: &'a Subject, finding: &Finding) -> Option<&'a Skip> {
-    let fits = |skip: &&Skip| {
-        skip.gate == Name::Mail
-            && skip.rule.as_deref() == Some(finding.rule)
-            && skip
-                .patch
-                .as_deref()
-                .is_none_or(|name| subject.is_patch(finding.patch, name))
-    };
-    subject.settings.skip.iter().find(fits)
 }
 
 /// A finding of the rules with the number of its patch.

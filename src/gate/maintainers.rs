@@ -11,7 +11,6 @@ use bstr::ByteSlice;
 
 use super::cache::digest;
 use super::run::Context;
-use super::settings::Skip;
 use super::toolchain::{Tool, missing};
 use super::{Mail, Name, Outcome, Status, script};
 use crate::mail::{Mailbox, Maker};
@@ -30,7 +29,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
             context.found(blank.error("not installed: perl").packages(&packages));
             continue;
         }
-        let skip = left_out(context, mail.number);
+        let skip = subject.left_out(Name::Maintainers, MISSING, Some(mail.number));
+        let skip = skip.map(|skip| skip.reason.as_str());
         let options = &subject.letters.options;
         let reaches_nobody = options.maker == Maker::Git;
         let parts = (
@@ -49,19 +49,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Why the recipe leaves it out here that a mail goes to none of its maintainers, if it does.
-fn left_out<'a>(context: &Context<'a>, number: usize) -> Option<&'a str> {
-    let subject = context.subject;
-    let fits = |skip: &&Skip| {
-        let name = skip.patch.as_deref();
-        skip.gate == Name::Maintainers
-            && skip.rule.as_deref() == Some(MISSING)
-            && name.is_none_or(|name| subject.is_patch(Some(number), name))
-    };
-    let skip = subject.settings.skip.iter().find(fits);
-    skip.map(|skip| skip.reason.as_str())
-}
-
 /// Holds whom the script names against whom the mail does.
 fn addressed(outcome: Outcome, mail: &Mail, skip: Option<&str>) -> Outcome {
     let named: BTreeSet<_> = ["To", "Cc"]
@@ -77,20 +64,14 @@ fn addressed(outcome: Outcome, mail: &Mail, skip: Option<&str>) -> Outcome {
     if maintainers.any(|it| named.contains(&it.email.to_lowercase())) {
         return outcome;
     }
-    let lines = outcome.lines.clone();
-    match skip {
-        Some(reason) => outcome.lines(
-            lines
-                .into_iter()
-                .chain([format!("accepted: {MISSING}: {reason}")])
-                .collect(),
-        ),
-        None => outcome
-            .fail(format!(
-                "the mail goes to none of the maintainers ({MISSING})"
-            ))
-            .lines(lines),
-    }
+    let Some(reason) = skip else {
+        return outcome.fail(format!(
+            "the mail goes to none of the maintainers ({MISSING})"
+        ));
+    };
+    let mut lines = outcome.lines.clone();
+    lines.push(format!("accepted: {MISSING}: {reason}"));
+    outcome.lines(lines)
 }
 
 fn ask(mail: &Mail, source: &Path) -> Result<Outcome> {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use bstr::{BString, ByteSlice};
 
-use super::settings::Settings;
+use super::Name;
+use super::settings::{Settings, Skip};
 use crate::error::Refusal;
 use crate::lab::{Files, safe_path};
 use crate::mail::{self, Letters};
@@ -159,6 +160,17 @@ impl Subject {
         number
             .and_then(|number| number.checked_sub(1))
             .is_some_and(|index| self.patches[index].name == name)
+    }
+
+    /// The entry that leaves a rule of a gate out for a patch, if one does.
+    pub(super) fn left_out(&self, gate: Name, rule: &str, patch: Option<usize>) -> Option<&Skip> {
+        let fits = |skip: &&Skip| {
+            let name = skip.patch.as_deref();
+            skip.gate == gate
+                && skip.rule.as_deref() == Some(rule)
+                && name.is_none_or(|name| self.is_patch(patch, name))
+        };
+        self.settings.skip.iter().find(fits)
     }
 
     /// The mail of patch `number`.

@@ -85,7 +85,7 @@ pub struct Tag {
     pub version: Option<u32>,
     /// Which patch of how many.
     pub number: Option<(usize, usize)>,
-    /// Whether it is an answer (`Re:`).
+    /// Whether it is an answer: `Re:` in front of the brackets. Behind them it is a patch's own, though git takes it away.
     pub is_answer: bool,
 }
 
@@ -95,6 +95,7 @@ impl Tag {
     pub fn of(subject: &str) -> Self {
         let mut tag = Self::default();
         let mut rest = subject.trim();
+        let mut behind = false;
         loop {
             rest = rest.trim_start_matches([' ', '\t', ':']);
             if rest
@@ -102,12 +103,13 @@ impl Tag {
                 .is_some_and(|start| start.eq_ignore_ascii_case("re:"))
                 && rest.len() > 3
             {
-                tag.is_answer = true;
+                tag.is_answer |= !behind;
                 rest = &rest[3..];
             } else if let Some((words, after)) =
                 rest.strip_prefix('[').and_then(|it| it.split_once(']'))
             {
                 tag.learn(words);
+                behind = true;
                 rest = after;
             } else {
                 return tag;

@@ -186,6 +186,29 @@ fn the_base_that_the_mails_name_is_used() {
 }
 
 #[test]
+fn a_tree_that_is_not_there_is_not_taken_for_a_base_that_is_missing() {
+    let sandbox = repository(&ONE);
+    format_patch(&sandbox, "out", &["--base=base"]);
+    let ran = sandbox.reroll(["check", "out", "--tree", "nowhere"]).run();
+    let ran = ran.expect_exit(2).says(&["cannot open `nowhere`"]);
+    assert!(!ran.stderr.contains("base-commit"), "{}", ran.stderr);
+    // Without a tree and a cache the name is unknown, and nothing is fetched for it.
+    let ran = sandbox.reroll(["check", "out"]).run();
+    ran.expect_exit(2).says(&["the cache has no base `"]);
+}
+
+#[test]
+fn a_subject_that_begins_like_an_answer_is_found_and_not_passed_over() {
+    let sandbox = repository(&[
+        ONE[0],
+        ("Re: mm: change more", &[&["write", "mm/a.c", "2\n"]]),
+    ]);
+    let args = ["--branch", "topic", "--base", "base", "--gate", "apply"];
+    let ran = check(&sandbox, &args);
+    ran.expect_exit(1);
+}
+
+#[test]
 fn rules_are_about_those_who_made_the_mails() {
     let sandbox = repository(&ODD);
     let mail = |what: &str| check(&sandbox, &[what, "--base", "base", "--gate", "mail"]);

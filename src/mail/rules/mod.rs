@@ -275,12 +275,7 @@ pub const RULES: [Rule; 31] = [
 ];
 
 const fn letter(name: &'static str, fix: &'static str, look: fn(&Letter<'_>) -> Vec<Hit>) -> Rule {
-    Rule {
-        name,
-        fix,
-        look: Look::Letter(look),
-        least: Maker::Git,
-    }
+    rule(Maker::Git, name, fix, Look::Letter(look))
 }
 
 const fn patch(
@@ -288,12 +283,7 @@ const fn patch(
     fix: &'static str,
     look: fn(&Letter<'_>, &Options) -> Vec<Hit>,
 ) -> Rule {
-    Rule {
-        name,
-        fix,
-        look: Look::Patch(look),
-        least: Maker::Git,
-    }
+    rule(Maker::Git, name, fix, Look::Patch(look))
 }
 
 const fn series(
@@ -302,10 +292,14 @@ const fn series(
     fix: &'static str,
     look: fn(&Context<'_>) -> Vec<Hit>,
 ) -> Rule {
+    rule(least, name, fix, Look::Series(look))
+}
+
+const fn rule(least: Maker, name: &'static str, fix: &'static str, look: Look) -> Rule {
     Rule {
         name,
         fix,
-        look: Look::Series(look),
+        look,
         least,
     }
 }
