@@ -321,7 +321,7 @@ fn wrapped(line: &str, used: usize, width: usize) -> String {
         .word_separator(textwrap::WordSeparator::AsciiSpace)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
     let lines = textwrap::wrap(line, options);
-    lines.join("\n")[used.min(first.len())..].to_owned()
+    lines.join("\n")[used..].to_owned()
 }
 
 fn terminal() -> MutexGuard<'static, Terminal> {

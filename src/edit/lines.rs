@@ -10,7 +10,9 @@ use bstr::{BStr, ByteSlice};
 
 use super::search::behind_comments;
 use super::{Anchor, Layout, Search};
-use crate::syntax::{code_lines, directive, line_end, line_of, line_start, logical_line_end};
+use crate::syntax::{
+    code_lines, directive, is_word, line_end, line_of, line_start, logical_line_end,
+};
 
 impl Search<'_> {
     /// The place of a new `#include <header>` among those at the head of the file: in its alphabetical place where the last run of includes
@@ -215,14 +217,6 @@ fn has_guard(text: &[u8]) -> bool {
     closed
 }
 
-/// The word that a text starts with.
-fn word_of(text: &[u8]) -> &[u8] {
-    let end = text
-        .iter()
-        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-    &text[..end.unwrap_or(text.len())]
-}
-
 /// A line of a file, with those that continue it.
 struct Line {
     range: Range<usize>,
@@ -257,7 +251,12 @@ fn make_lines(text: &[u8]) -> Vec<Line> {
     let mut at = 0;
     while at < text.len() {
         let end = logical_line_end(text, at);
-        match word_of(text[at..end].trim_start_with(|it| it == ' ')) {
+        let line = text[at..end].trim_start_with(|it| it == ' ');
+        match line
+            .split(|&byte| !is_word(byte))
+            .next()
+            .unwrap_or_default()
+        {
             b"if" | b"ifdef" | b"ifndef" | b"ifeq" | b"ifneq" | b"define" => depth += 1,
             b"endif" | b"endef" => depth = depth.saturating_sub(1),
             _ => lines.push(Line {

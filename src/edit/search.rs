@@ -16,7 +16,7 @@ use crate::facts::one_line;
 use crate::pattern::{Match, Pattern};
 use crate::recipe::{EditSpec, FunctionSpec, PartSpec, Spot, Target, all_parts};
 use crate::shape::{Missing, closest, left_aligned, missing, names_in, quote};
-use crate::syntax::{Function, Source, Statement, line_end, line_start};
+use crate::syntax::{Function, Source, Statement, is_word, line_end, line_start};
 
 /// What the search for anchors needs to know.
 pub struct Search<'a> {
@@ -438,13 +438,8 @@ fn behind_calls(text: &[u8], offset: usize, name: &[u8]) -> usize {
         let Some((word, arguments)) = call.and_then(|call| call.split_once_str("(")) else {
             break;
         };
-        let is_call = word
-            .first()
-            .is_some_and(|it| it.is_ascii_alphabetic() || *it == b'_');
-        let is_call = is_call
-            && word
-                .iter()
-                .all(|it| it.is_ascii_alphanumeric() || *it == b'_');
+        let is_name = word.first().is_some_and(|it| !it.is_ascii_digit());
+        let is_call = is_name && word.iter().all(|&byte| is_word(byte));
         let mut words = crate::index::lex::words(arguments);
         if !is_call || !words.any(|word| word == name) {
             break;

@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 use crate::error::Refusal;
 use crate::recipe::{EditSpec, PatchSpec};
 use crate::shape::quote;
-use crate::syntax::{Source, code_lines, directive};
+use crate::syntax::{Source, code_lines, directive, is_word};
 use crate::ui::shown_text;
 
 /// A name that an edit has defined in a file.
@@ -78,11 +78,13 @@ fn refusal(
 
 /// Where a word stands by itself.
 fn words<'t>(text: &'t [u8], word: &'t str) -> impl Iterator<Item = usize> + 't {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     text.find_iter(word).filter(move |at| {
         let before = at.checked_sub(1).and_then(|at| text.get(at));
         let behind = text.get(at + word.len());
-        !before.is_some_and(is_word) && !behind.is_some_and(is_word)
+        ![before, behind]
+            .into_iter()
+            .flatten()
+            .any(|&byte| is_word(byte))
     })
 }
 
@@ -103,9 +105,9 @@ fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
             }
             continue;
         };
-        let rest = rest.fields().collect::<Vec<_>>().join(&b' ');
+        let rest = || rest.fields().collect::<Vec<_>>().join(&b' ');
         match word {
-            b"if" | b"ifdef" | b"ifndef" => open.push([word, b" ", &rest].concat()),
+            b"if" | b"ifdef" | b"ifndef" => open.push([word, b" ", &rest()].concat()),
             b"else" => {
                 if let Some(last) = open.last_mut() {
                     last.insert(0, b'!');
@@ -113,7 +115,7 @@ fn conditions_at(text: &[u8], offsets: &[usize]) -> Vec<Option<Vec<Vec<u8>>>> {
             }
             b"elif" | b"elifdef" | b"elifndef" => {
                 if let Some(last) = open.last_mut() {
-                    *last = [b"!", &last[..], b" && ", &rest[..]].concat();
+                    *last = [b"!", &last[..], b" && ", &rest()].concat();
                 }
             }
             b"endif" => drop(open.pop()),

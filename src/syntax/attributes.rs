@@ -72,7 +72,7 @@ pub(super) fn is_attribute(word: &[u8]) -> bool {
 }
 
 /// Whether a byte can be part of a word of C.
-pub(super) fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 

@@ -11,6 +11,7 @@ mod scope;
 mod source;
 mod tokens;
 
+pub(crate) use attributes::is_word;
 pub(crate) use declared::{Declared, declared, shown, specifier_count, specifiers};
 pub use layout::{
     Definition, code_lines, directive, has_crlf, line_end, line_of, line_start, logical_line_end,

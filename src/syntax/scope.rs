@@ -8,6 +8,7 @@ use anyhow::Result;
 use bstr::ByteSlice;
 use tree_sitter::Node;
 
+use super::attributes::is_word;
 use super::source::{Function, Source};
 
 /// A name that a function declares.
@@ -274,10 +275,9 @@ impl<'t> Walker<'_, 't> {
             return false;
         };
         let before = text[..open].trim_end();
-        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let start = before
             .iter()
-            .rposition(|byte| !is_word(byte))
+            .rposition(|&byte| !is_word(byte))
             .map_or(0, |last| last + 1);
         let callee = before[start..].to_str_lossy();
         MEMBER_MACROS.contains(&&*callee)

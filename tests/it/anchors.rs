@@ -47,16 +47,19 @@ fn regen(file: &str, text: &str, edits: &[&str]) -> (Sandbox, Ran) {
     (sandbox, ran)
 }
 
+/// The file as the series leaves it.
+#[track_caller]
+fn made(file: &str, text: &str, edit: &str) -> String {
+    let (sandbox, ran) = regen(file, text, &[edit]);
+    ran.expect_exit(0);
+    let git = sandbox.git(["-C", "tree.git", "show", &format!("s:{file}")]);
+    let found = git.run().expect_exit(0).stdout;
+    found.to_str_lossy().into_owned()
+}
+
 /// The edit puts `new` in front of the line `before` (the first that is exactly so; empty: at the end of the file).
 #[track_caller]
 fn lands(file: &str, text: &str, edit: &str, new: &str, before: &str) {
-    let (sandbox, ran) = regen(file, text, &[edit]);
-    ran.expect_exit(0);
-    let found = sandbox
-        .git(["-C", "tree.git", "show", &format!("s:{file}")])
-        .run()
-        .expect_exit(0)
-        .stdout;
     let at = if before.is_empty() {
         text.len()
     } else {
@@ -65,7 +68,7 @@ fn lands(file: &str, text: &str, edit: &str, new: &str, before: &str) {
             + 1
     };
     let expected = format!("{}{new}{}", &text[..at], &text[at..]);
-    assert_eq!(found.to_str_lossy(), expected, "{edit}");
+    assert_eq!(made(file, text, edit), expected, "{edit}");
 }
 
 /// The edit is refused with these words.
@@ -253,14 +256,8 @@ fn a_parameter_stands_behind_the_last_one_whatever_is_behind_it() {
         ),
     ] {
         let edit = "function = \"f\"\nplace = \"parameter\"\ntext = \"int more\"";
-        let (sandbox, ran) = regen("drivers/lamp.c", &function(head, ""), &[edit]);
-        ran.expect_exit(0);
-        let found = sandbox
-            .git(["-C", "tree.git", "show", "s:drivers/lamp.c"])
-            .run()
-            .expect_exit(0)
-            .stdout;
-        assert_eq!(found.to_str_lossy(), function(changed, ""));
+        let found = made("drivers/lamp.c", &function(head, ""), edit);
+        assert_eq!(found, function(changed, ""));
     }
     let edit = "function = \"f\"\nplace = \"parameter\"\ntext = \"int more\"";
     for head in [
@@ -295,13 +292,7 @@ fn a_definition_behind_a_function_stands_behind_what_belongs_to_that() {
         ("DEFINE(f)\n{\n}\n", 0),
     ] {
         let text = function(head, behind);
-        let (sandbox, ran) = regen("drivers/lamp.c", &text, &[&edit]);
-        ran.expect_exit(0);
-        let found = sandbox
-            .git(["-C", "tree.git", "show", "s:drivers/lamp.c"])
-            .run()
-            .expect_exit(0)
-            .stdout;
+        let found = made("drivers/lamp.c", &text, &edit);
         let lines: Vec<_> = behind.split_inclusive('\n').collect();
         let expected = format!(
             "{}{}\nstatic void fresh(void)\n{{\n}}\n{}",
@@ -309,7 +300,7 @@ fn a_definition_behind_a_function_stands_behind_what_belongs_to_that() {
             lines[..kept].concat(),
             lines[kept..].concat()
         );
-        assert_eq!(found.to_str_lossy(), expected, "{behind}");
+        assert_eq!(found, expected, "{behind}");
     }
 }
 
