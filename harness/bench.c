@@ -3,10 +3,16 @@
  * The benchmark: every variant, and a non-temporal fill of the same memory as
  * the limit, by one thread or by several. In each round all of them run once, in
  * an order that changes from round to round, because a run pays for the dirty
- * cache lines that the one before it left. Each run is printed as it ends; what
- * the figures say is up to the reader.
+ * cache lines that the one before it left.
+ *
+ * How fast a loop is depends on where it lies. So every variant is there several
+ * times, at other places of a page and of the program. A round is of one of these
+ * placements, and they take turns: what is slow for a while hits all of them alike.
+ *
+ * Each run is printed as it ends; what the figures say is up to the reader.
  */
 #define _GNU_SOURCE
+#include <alloca.h>
 #include <emmintrin.h>
 #include <err.h>
 #include <pthread.h>
@@ -21,8 +27,12 @@
 #include "user.h"
 
 #define MAX_CONTENDERS	64
+#define MAX_PLACEMENTS	64
 #define MAX_RETRIES	5
 #define LARGEST_ORDER	18
+
+/* How far the stack of one placement is from that of the next, in bytes. */
+#define STACK_STEP	528
 
 /* Wall time above this many times the CPU time: somebody else had the core. */
 #define DISTURBED	1.10
@@ -37,6 +47,7 @@ struct contender {
 	const char *name;
 	void *fn;			/* NULL: the fill */
 	unsigned int threads;
+	unsigned int placement;
 };
 
 struct sample {
@@ -49,6 +60,7 @@ struct share {
 	const struct memory *mem;
 	void *fn;			/* NULL: the fill */
 	unsigned int thread;
+	unsigned int placement;
 	unsigned long first;		/* index of the first page */
 	unsigned long nr;
 	unsigned int repeat;
@@ -83,9 +95,13 @@ static void fill_streamed(char *start, size_t size)
 
 static void run_share(struct share *s)
 {
-	double start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	/* What the code keeps on the stack lies elsewhere with each placement, too. */
+	char *room = alloca((s->placement + 1) * STACK_STEP);
+	double start;
 	unsigned int i;
 
+	asm volatile("" : : "r"(room) : "memory");
+	start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (i = 0; i < s->repeat; i++) {
 		if (s->fn)
 			khost_run(s->fn, s->thread, START_PFN + s->first, s->nr);
@@ -124,6 +140,7 @@ static struct sample run_threads(const struct memory *mem,
 		for (i = 0; i < c->threads; i++) {
 			shares[i] = (struct share){
 				.mem = mem, .fn = c->fn, .thread = i,
+				.placement = c->placement,
 				.first = i * each, .nr = each,
 				.repeat = opt->repeat, .barrier = &barrier,
 			};
@@ -153,6 +170,7 @@ static struct sample run_sample(const struct memory *mem,
 {
 	struct share share = {
 		.mem = mem, .fn = c->fn, .nr = opt->pages, .repeat = opt->repeat,
+		.placement = c->placement,
 	};
 	struct sample sample = { };
 
@@ -182,18 +200,40 @@ static void shuffle(unsigned int *order, unsigned int nr)
 	}
 }
 
-/* Every variant and the fill, with each number of threads. */
-static unsigned int list_contenders(struct contender *list, const struct options *opt)
+static unsigned int nr_placements(void)
+{
+	unsigned int nr = 1, v;
+
+	for (v = 0; v < nr_variants; v++)
+		if (variants[v].placement >= nr)
+			nr = variants[v].placement + 1;
+	return nr;
+}
+
+static unsigned int variants_at(unsigned int placement)
+{
+	unsigned int nr = 0, v;
+
+	for (v = 0; v < nr_variants; v++)
+		nr += variants[v].placement == placement;
+	return nr;
+}
+
+/* Every variant of a placement and the fill, with each number of threads. */
+static unsigned int list_contenders(struct contender *list, unsigned int placement,
+				    const struct options *opt)
 {
 	unsigned int nr = 0, t, v;
 
 	for (t = 0; t < opt->nr_threads; t++)
 		for (v = 0; v <= nr_variants; v++)
-			list[nr++] = (struct contender){
-				.name = v < nr_variants ? variants[v].name : "limit",
-				.fn = v < nr_variants ? variants[v].fn : NULL,
-				.threads = opt->threads[t],
-			};
+			if (v == nr_variants || variants[v].placement == placement)
+				list[nr++] = (struct contender){
+					.name = v < nr_variants ? variants[v].name : "limit",
+					.fn = v < nr_variants ? variants[v].fn : NULL,
+					.threads = opt->threads[t],
+					.placement = placement,
+				};
 	return nr;
 }
 
@@ -211,22 +251,35 @@ static void set_device(const struct options *opt)
 	khost_set_device(&dev);
 }
 
-static void run_rounds(const struct memory *mem, const struct options *opt)
+static void run_round(const struct memory *mem, const struct options *opt,
+		      unsigned int round, unsigned int placement)
 {
 	struct contender list[MAX_CONTENDERS];
-	unsigned int turn[MAX_CONTENDERS], nr = list_contenders(list, opt), r, i;
+	unsigned int turn[MAX_CONTENDERS], nr = list_contenders(list, placement, opt), i;
+
+	for (i = 0; i < nr; i++)
+		turn[i] = i;
+	shuffle(turn, nr);
+	for (i = 0; i < nr; i++) {
+		const struct contender *c = &list[turn[i]];
+		struct sample s = run_sample(mem, c, opt);
+
+		printf("{\"record\":\"sample\",\"round\":%u,\"placement\":%u,\"variant\":\"%s\",\"threads\":%u,\"cpu_ns\":%.0f,\"wall_ns\":%.0f,\"retries\":%u}\n",
+		       round, placement, c->name, c->threads, s.cpu_ns, s.wall_ns, s.retries);
+	}
+}
+
+/* The placements take turns, in a new order each time. */
+static void run_rounds(const struct memory *mem, const struct options *opt)
+{
+	unsigned int turn[MAX_PLACEMENTS], nr = nr_placements(), round = 0, r, i;
 
 	for (i = 0; i < nr; i++)
 		turn[i] = i;
 	for (r = 0; r < opt->rounds; r++) {
 		shuffle(turn, nr);
-		for (i = 0; i < nr; i++) {
-			const struct contender *c = &list[turn[i]];
-			struct sample s = run_sample(mem, c, opt);
-
-			printf("{\"record\":\"sample\",\"round\":%u,\"variant\":\"%s\",\"threads\":%u,\"cpu_ns\":%.0f,\"wall_ns\":%.0f,\"retries\":%u}\n",
-			       r, c->name, c->threads, s.cpu_ns, s.wall_ns, s.retries);
-		}
+		for (i = 0; i < nr; i++)
+			run_round(mem, opt, round++, turn[i]);
 	}
 }
 
@@ -238,8 +291,11 @@ int run_bench(const struct options *opt)
 
 	if (opt->rounds < 1 || opt->repeat < 1 || opt->order < 0 ||
 	    opt->order > LARGEST_ORDER || !(opt->pages >> opt->order) ||
-	    (nr_variants + 1) * opt->nr_threads > MAX_CONTENDERS)
-		errx(2, "pages, rounds, repeat, order or variants out of range");
+	    nr_placements() > MAX_PLACEMENTS)
+		errx(2, "pages, rounds, repeat, order or placements out of range");
+	for (i = 0; i < nr_placements(); i++)
+		if ((variants_at(i) + 1) * opt->nr_threads > MAX_CONTENDERS)
+			errx(2, "too many variants");
 	for (i = 0; i < opt->nr_threads; i++)
 		if (opt->threads[i] < 1 || opt->threads[i] > KHOST_MAX_THREADS ||
 		    (opt->threads[i] > 1 && (opt->fresh ||

@@ -8,6 +8,7 @@
 struct variant {
 	const char *name;
 	void *fn;			/* memmap_init_zone_device() of this variant */
+	unsigned int placement;		/* the same code is at several places, from 0 */
 };
 
 /* Written by the link script; the first variant is the reference. */
@@ -19,7 +20,7 @@ extern const unsigned int nr_variants;
 struct options {
 	unsigned long pages;		/* PFNs of the device */
 	unsigned long few;		/* in verify: PFNs where two compound pages fit into so many; 0: as many as ever */
-	unsigned int rounds;
+	unsigned int rounds;		/* in bench: at each placement */
 	unsigned int repeat;		/* calls in one sample */
 	unsigned int threads[MAX_THREAD_COUNTS];
 	unsigned int nr_threads;

@@ -3,7 +3,7 @@
 //! Hides which figures go into a patch's message and which into the cover letter.
 
 use super::record::Performance;
-use super::stats::Spread;
+use super::stats::Estimate;
 use super::{Figure, Memory};
 
 /// The widest line.
@@ -176,7 +176,7 @@ fn column(order: u32) -> String {
 
 fn cell(figure: &Figure) -> String {
     let ratio = figure.times_one_thread.unwrap_or(figure.times_base);
-    format!("{:>12.2}{:>7.2}x", figure.ns.median, ratio.median)
+    format!("{:>12.2}{:>7.2}x", figure.ns.median(), ratio.median())
 }
 
 /// How it was measured, and on what.
@@ -184,19 +184,21 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
     let run = &performance.run;
     let machine = &run.machine;
     let rounds = shown.iter().map(|figure| figure.rounds).min().unwrap_or(0);
-    let worst = shown
-        .iter()
-        .map(|figure| figure.ns)
-        .map(Spread::relative)
-        .fold(0.0, f64::max);
+    let placements = shown.iter().map(|figure| figure.placements);
+    let placements = placements.min().unwrap_or(0);
+    let worst = |spread: fn(Estimate) -> f64| {
+        let spreads = shown.iter().map(|figure| spread(figure.ns));
+        (spreads.fold(0.0, f64::max) * 100.0).ceil()
+    };
+    let between = worst(|ns| ns.placements.relative());
+    let in_time = worst(|ns| ns.time.relative());
     let several = shown.iter().any(|figure| figure.threads > 1);
     let disturbed: usize = shown.iter().map(|figure| figure.disturbed).sum();
     let mut text = format!(
-        "Medians of {rounds} rounds or more; in each, the object of the base, the one after each patch and the limit run in turn, and ratios are \
-         taken within the round. The limit is a non-temporal fill of the same memory. The 10th and the 90th percentile are within {:.0} % of \
-         the median. Measured by `reroll bench`: {}() of {} ({}), Linux {}, compiled by {}, called natively in an ordinary program; CPU time of the thread{}. \
+        "Medians of {placements} placements of the code, {rounds} rounds or more in all; in each, the object of the base, the one after each patch \
+         and the limit run in turn, and ratios are taken within the round. The limit is a non-temporal fill of the same memory. All placements \
+         are within {between:.0} % of the median, and the 10th and the 90th percentile of a placement's rounds within {in_time:.0} %. Measured by `reroll bench`: {}() of {} ({}), Linux {}, compiled by {}, called natively in an ordinary program; CPU time of the thread{}. \
          Machine: {}, {} CPUs{}, {} GiB, load {:.1} before, {}.",
-        (worst * 100.0).ceil(),
         run.entry,
         run.object,
         run.configuration,
@@ -324,11 +326,14 @@ mod tests {
             .figures
             .iter()
             .position(|it| it.memory == Memory::FirstTouch);
-        performance.figures[first.expect("a figure")].ns.high = 12.0 * 1.3;
+        performance.figures[first.expect("a figure")].ns.time.high = 1.3;
         assert!(!text(&performance, None).contains("first touch"));
         assert_eq!(unfit(&performance), None);
-        performance.figures[1].ns.high = 12.0 * 1.3;
+        performance.figures[1].ns.time.high = 1.3;
         assert!(unfit(&performance).expect("noise").contains("30 %"));
+        performance.figures[1].ns.time.high = 1.0;
+        performance.figures[1].ns.placements.high = 12.0 * 1.4;
+        assert!(unfit(&performance).expect("placements").contains("40 %"));
         assert_eq!(text(&performance, Some(4)), "");
     }
 

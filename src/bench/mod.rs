@@ -46,7 +46,7 @@ pub struct Plan {
     pub threads: Vec<u32>,
     /// What the memory is before.
     pub memory: Vec<Memory>,
-    /// How often everything runs.
+    /// How often everything runs at each placement of the code.
     pub rounds: u32,
 }
 
@@ -61,7 +61,7 @@ pub struct Setting {
     pub memory: Memory,
     /// Numbers of threads.
     pub threads: Vec<u32>,
-    /// How often everything runs.
+    /// How often everything runs at each placement of the code.
     pub rounds: u32,
 }
 
@@ -93,6 +93,9 @@ pub struct Step<'a> {
 
 /// The largest order, 1 GiB of 4 KiB pages; also the alignment of a thread's share.
 const LARGEST_ORDER: u32 = 18;
+
+/// Places at which the code of every step is measured.
+pub const PLACEMENTS: u32 = 8;
 
 /// As many as the harness has room for.
 const MOST_THREADS: u32 = 8;
@@ -204,7 +207,10 @@ impl Setting {
 
     /// Runs in all, of a series of so many patches.
     fn samples(&self, patches: usize) -> u64 {
-        u64::from(self.rounds) * self.threads.len() as u64 * (patches as u64 + 2)
+        u64::from(PLACEMENTS)
+            * u64::from(self.rounds)
+            * self.threads.len() as u64
+            * (patches as u64 + 2)
     }
 
     /// How much work one run is, in units that only compare with each other.
@@ -425,7 +431,7 @@ mod tests {
             setting.arguments().join(" "),
             "--pages 1048576 --rounds 9 --repeat 4 --order 0 --threads 1,2 --fresh 0"
         );
-        assert_eq!(setting.samples(4), 9 * 2 * 6);
+        assert_eq!(setting.samples(4), 8 * 9 * 2 * 6);
     }
 
     #[test]

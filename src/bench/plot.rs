@@ -1,4 +1,5 @@
-//! Figures as a picture: nanoseconds a page after each patch, a line for each order, the limit dashed, the spread as whiskers.
+//! Figures as a picture: nanoseconds a page after each patch, a line for each order, the limit dashed, the spread between placements of the
+//! code as whiskers.
 //!
 //! Hides SVG; the picture needs no font, script or style from elsewhere and looks the same on a dark page.
 
@@ -53,7 +54,7 @@ pub fn svg(performance: &Performance) -> Option<String> {
     let lines = lines(performance, &figures);
     let highest = figures
         .iter()
-        .map(|figure| figure.ns.high)
+        .map(|figure| figure.ns.placements.high)
         .fold(0.0, f64::max);
     let axes = Axes {
         tick: tick(highest),
@@ -63,7 +64,7 @@ pub fn svg(performance: &Performance) -> Option<String> {
     let limits: Vec<f64> = figures
         .iter()
         .filter(|figure| figure.step == LIMIT)
-        .map(|figure| figure.ns.median)
+        .map(|figure| figure.ns.median())
         .collect();
     let limit = Spread::of(&limits)?.median;
 
@@ -225,7 +226,7 @@ fn draw(svg: &mut String, axes: &Axes, line: &Line<'_>) {
         .points
         .iter()
         .enumerate()
-        .map(|(index, figure)| format!("{:.1},{:.1}", at(index), axes.y(figure.ns.median)))
+        .map(|(index, figure)| format!("{:.1},{:.1}", at(index), axes.y(figure.ns.median())))
         .collect();
     let _ = writeln!(
         svg,
@@ -233,8 +234,9 @@ fn draw(svg: &mut String, axes: &Axes, line: &Line<'_>) {
         path.join(" ")
     );
     for (index, figure) in line.points.iter().enumerate() {
-        let (x, y) = (at(index), axes.y(figure.ns.median));
-        let (low, high) = (axes.y(figure.ns.low), axes.y(figure.ns.high));
+        let (x, y) = (at(index), axes.y(figure.ns.median()));
+        let placements = figure.ns.placements;
+        let (low, high) = (axes.y(placements.low), axes.y(placements.high));
         let _ = writeln!(
             svg,
             "<path d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h6M{:.1} {high:.1}h6\" stroke=\"{colour}\" stroke-width=\"1.2\" fill=\"none\"/>",
@@ -255,9 +257,9 @@ fn labels(svg: &mut String, axes: &Axes, lines: &[Line<'_>], limit: f64) {
         .iter()
         .filter_map(|line| {
             let (first, last) = (line.points.first()?, line.points.last()?);
-            let values = format!("{:.2} to {:.2} ns", first.ns.median, last.ns.median);
+            let values = format!("{:.2} to {:.2} ns", first.ns.median(), last.ns.median());
             Some((
-                axes.y(last.ns.median),
+                axes.y(last.ns.median()),
                 line.colour,
                 line.label.as_str(),
                 values,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::machine::plain;
-use super::stats::Spread;
+use super::stats::Estimate;
 use super::{BASE, Figure, LARGEST_ORDER, LIMIT, Load, Machine, letter};
 use crate::error::Refusal;
 use crate::gate::compiler_version;
@@ -23,7 +23,7 @@ use crate::repo::Base;
 pub const FILE: &str = "performance.json";
 
 /// Records of another form are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A page that takes a second: nothing that was measured is beyond that, and what is drawn stays within bounds.
 const LONGEST_NS: f64 = 1e9;
@@ -96,7 +96,7 @@ impl Performance {
             figure.ns = figure.ns.rounded();
             figure.times_base = figure.times_base.rounded();
             figure.of_limit = figure.of_limit.rounded();
-            figure.times_one_thread = figure.times_one_thread.map(Spread::rounded);
+            figure.times_one_thread = figure.times_one_thread.map(Estimate::rounded);
         }
         Self {
             version: VERSION,
@@ -138,10 +138,11 @@ impl Performance {
                 Some(figure.of_limit),
                 figure.times_one_thread,
             ];
-            let is_sound = spreads.into_iter().flatten().all(Spread::is_sound)
-                && figure.rounds > 0
+            let is_sound = spreads.into_iter().flatten().all(Estimate::is_sound)
+                && figure.placements > 0
+                && figure.rounds >= figure.placements
                 && figure.order <= LARGEST_ORDER
-                && figure.ns.high <= LONGEST_NS;
+                && figure.ns.placements.high <= LONGEST_NS;
             if !is_sound {
                 return Err(format!(
                     "a figure of `{}` cannot have been measured",
@@ -375,14 +376,19 @@ fn line(record: &str, value: Value) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::bench::Memory;
+    use crate::bench::stats::Spread;
     use crate::recipe::load;
     use crate::repo::ObjectId;
 
-    fn around(median: f64) -> Spread {
-        Spread {
+    fn around(median: f64) -> Estimate {
+        let spread = |median: f64| Spread {
             low: median * 0.98,
             median,
             high: median * 1.01,
+        };
+        Estimate {
+            placements: spread(median),
+            time: spread(1.0),
         }
     }
 
@@ -437,7 +443,8 @@ pub(super) mod tests {
                     memory,
                     threads,
                     step: step.to_owned(),
-                    rounds: 11,
+                    placements: 8,
+                    rounds: 24,
                     disturbed: usize::from(threads > 1),
                     ns: around(ns),
                     times_base: around(12.0 / ns),
@@ -563,7 +570,7 @@ pub(super) mod tests {
                 "`bass`",
             ),
             (
-                text.replacen("\"version\": 1", "\"version\": 2", 1),
+                text.replacen("\"version\": 2", "\"version\": 1", 1),
                 "another form",
             ),
             (text.replacen("\"date\"", "\"data\"", 1), "unknown field"),

@@ -2,14 +2,14 @@
 //!
 //! Hides rounds that were cut short: only what all contenders ran in the same round is compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use bstr::ByteSlice;
 use serde::{Deserialize, Serialize};
 
-use super::stats::Spread;
-use super::{Memory, Setting};
+use super::stats::{Estimate, Measurement};
+use super::{Memory, PLACEMENTS, Setting};
 use crate::error::Refusal;
 use crate::ui::shown_text;
 
@@ -32,18 +32,36 @@ pub struct Figure {
     pub threads: u32,
     /// `base`, a patch by its name (what it and those before it make together), or `limit`.
     pub step: String,
-    /// Rounds that count.
+    /// Placements of the code that were measured.
+    pub placements: usize,
+    /// Rounds that count, of all placements.
     pub rounds: usize,
     /// Rounds in which the host took a core from several threads although they tried again.
     pub disturbed: usize,
     /// Nanoseconds a page: CPU time of one thread, wall time of several.
-    pub ns: Spread,
+    pub ns: Estimate,
     /// The base's time over this one's, in the same round.
-    pub times_base: Spread,
+    pub times_base: Estimate,
     /// This one's time over the limit's, in the same round.
-    pub of_limit: Spread,
+    pub of_limit: Estimate,
     /// One thread's time over this one's, in the same round; `None` for one thread, and where one was not measured.
-    pub times_one_thread: Option<Spread>,
+    pub times_one_thread: Option<Estimate>,
+}
+
+/// Less than this is no difference: the same code, with something in front that moves it, differs by so much.
+const RESOLUTION: f64 = 0.01;
+
+impl Figure {
+    /// Whether a patch takes longer than the base wherever the code lies. What is true at some placements only is the placements' doing, and
+    /// with fewer than [`PLACEMENTS`] nothing is said.
+    #[must_use]
+    pub fn is_slower(&self) -> bool {
+        let ratio = self.times_base.placements;
+        ![BASE, LIMIT].contains(&self.step.as_str())
+            && self.placements >= PLACEMENTS as usize
+            && ratio.high < 1.0
+            && ratio.median < 1.0 - RESOLUTION
+    }
 }
 
 /// A run of one contender, as the harness prints it.
@@ -53,6 +71,7 @@ struct Sample {
     #[serde(rename = "record")]
     _record: String,
     round: u32,
+    placement: u32,
     variant: String,
     threads: u32,
     cpu_ns: f64,
@@ -66,6 +85,9 @@ const DISTURBED: f64 = 1.1;
 
 /// A variant's name and a number of threads.
 type Contender = (String, u32);
+
+/// What ran in one round, all of it at the same placement.
+type Round = BTreeMap<Contender, Sample>;
 
 /// The number of runs that `output` tells of: what a progress bar shows.
 #[must_use]
@@ -120,8 +142,8 @@ fn complete_rounds(
     samples: Vec<Sample>,
     setting: &Setting,
     patches: &[String],
-) -> Result<Vec<BTreeMap<Contender, Sample>>> {
-    let mut rounds: BTreeMap<u32, BTreeMap<Contender, Sample>> = BTreeMap::new();
+) -> Result<Vec<Round>> {
+    let mut rounds: BTreeMap<u32, Round> = BTreeMap::new();
     let known: Vec<_> = variants(patches).map(|(variant, _)| variant).collect();
     for sample in samples {
         if !known.contains(&sample.variant) || !setting.threads.contains(&sample.threads) {
@@ -130,13 +152,13 @@ fn complete_rounds(
                 shown_text(sample.variant.as_bytes())
             )));
         }
+        let round = rounds.entry(sample.round).or_default();
+        let placement = sample.placement;
+        if round.values().any(|other| other.placement != placement) {
+            return Err(unusable("it ran several placements in a round"));
+        }
         let contender = (sample.variant.clone(), sample.threads);
-        if rounds
-            .entry(sample.round)
-            .or_default()
-            .insert(contender, sample)
-            .is_some()
-        {
+        if round.insert(contender, sample).is_some() {
             return Err(unusable("it ran something twice in a round"));
         }
     }
@@ -156,24 +178,25 @@ fn complete_rounds(
 }
 
 fn figure(
-    rounds: &[BTreeMap<Contender, Sample>],
+    rounds: &[Round],
     setting: &Setting,
     threads: u32,
     variant: &str,
     step: &str,
 ) -> Option<Figure> {
-    let times = |variant: &str, threads: u32| -> Option<Vec<f64>> {
-        rounds
-            .iter()
-            .map(|round| {
-                round
-                    .get(&(variant.to_owned(), threads))
-                    .map(|sample| time(sample, setting))
+    let times = |variant: &str, threads: u32| -> Option<Vec<Measurement>> {
+        let one = |round: &Round| {
+            let sample = round.get(&(variant.to_owned(), threads))?;
+            Some(Measurement {
+                placement: sample.placement,
+                value: time(sample, setting),
             })
-            .collect()
+        };
+        rounds.iter().map(one).collect()
     };
     let mine = times(variant, threads)?;
     let one = if threads > 1 { times(variant, 1) } else { None };
+    let placements: BTreeSet<u32> = mine.iter().map(|it| it.placement).collect();
     let disturbed = rounds.iter().filter(|round| {
         let sample = round.get(&(variant.to_owned(), threads));
         sample.is_some_and(|sample| threads > 1 && sample.wall_ns > DISTURBED * sample.cpu_ns)
@@ -184,12 +207,13 @@ fn figure(
         memory: setting.memory,
         threads,
         step: step.to_owned(),
+        placements: placements.len(),
         rounds: rounds.len(),
         disturbed: disturbed.count(),
-        ns: Spread::of(&mine)?,
-        times_base: Spread::of_ratios(&times(BASE, threads)?, &mine)?,
-        of_limit: Spread::of_ratios(&mine, &times(LIMIT, threads)?)?,
-        times_one_thread: one.and_then(|one| Spread::of_ratios(&one, &mine)),
+        ns: Estimate::of(&mine)?,
+        times_base: Estimate::of_ratios(&times(BASE, threads)?, &mine)?,
+        of_limit: Estimate::of_ratios(&mine, &times(LIMIT, threads)?)?,
+        times_one_thread: one.and_then(|one| Estimate::of_ratios(&one, &mine)),
     })
 }
 
@@ -230,7 +254,7 @@ mod tests {
     fn line(round: u32, variant: &str, threads: u32, cpu: f64, wall: f64) -> String {
         let pages = f64::from(1 << 22);
         format!(
-            "{{\"record\":\"sample\",\"round\":{round},\"variant\":\"{variant}\",\"threads\":{threads},\"cpu_ns\":{:.0},\"wall_ns\":{:.0},\"retries\":0}}\n",
+            "{{\"record\":\"sample\",\"round\":{round},\"placement\":0,\"variant\":\"{variant}\",\"threads\":{threads},\"cpu_ns\":{:.0},\"wall_ns\":{:.0},\"retries\":0}}\n",
             cpu * pages,
             wall * pages
         )
@@ -278,17 +302,12 @@ mod tests {
             (fast.rounds, fast.disturbed, fast.times_one_thread),
             (3, 0, None)
         );
-        assert!(close(fast.ns.median, 8.0), "{fast:?}");
-        for spread in [
-            fast.times_base.low,
-            fast.times_base.median,
-            fast.times_base.high,
-        ] {
-            assert!(close(spread, 3.0), "{fast:?}");
-        }
-        assert!(close(fast.of_limit.median, 4.0 / 3.0));
-        assert!(close(step(&figures, "limit", 1).times_base.median, 4.0));
-        assert!(close(step(&figures, "base", 1).times_base.median, 1.0));
+        assert!(close(fast.ns.median(), 8.0), "{fast:?}");
+        assert!(close(fast.times_base.median(), 3.0), "{fast:?}");
+        assert!(close(fast.times_base.relative(), 0.0), "{fast:?}");
+        assert!(close(fast.of_limit.median(), 4.0 / 3.0));
+        assert!(close(step(&figures, "limit", 1).times_base.median(), 4.0));
+        assert!(close(step(&figures, "base", 1).times_base.median(), 1.0));
     }
 
     #[test]
@@ -296,7 +315,7 @@ mod tests {
         let text = planted(2) + &line(2, "p1", 1, 500.0, 500.0) + "{\"record\":\"sample\",\"rou";
         let figures = figures(text.as_bytes(), &setting(&[1]), &patches()).expect("figures");
         assert_eq!(step(&figures, "fast", 1).rounds, 2);
-        assert!(close(step(&figures, "fast", 1).ns.median, 6.0));
+        assert!(close(step(&figures, "fast", 1).ns.median(), 6.0));
         assert_eq!(count(text.as_bytes()), 7);
     }
 
@@ -326,13 +345,50 @@ mod tests {
         let figures = figures(text.as_bytes(), &setting(&[1, 2]), &patches()).expect("figures");
         let fast = step(&figures, "fast", 2);
         assert!(
-            close(fast.times_one_thread.expect("one thread").median, 1.9),
+            close(fast.times_one_thread.expect("one thread").median(), 1.9),
             "{fast:?}"
         );
         assert_eq!(
             (fast.disturbed, step(&figures, "base", 2).disturbed),
             (1, 0)
         );
+    }
+
+    /// The text of rounds that take turns among `placements`, three each: what the base and the patch take at a placement.
+    fn at(placements: u32, times: impl Fn(u32) -> (f64, f64)) -> Figure {
+        let mut text = String::new();
+        for round in 0..3 * placements {
+            let placement = round % placements;
+            let (base, patch) = times(placement);
+            let noise = 1.0 + f64::from(round % 5) / 2000.0;
+            for (variant, time) in [("base", base), ("p1", patch * noise), ("limit", 3.0)] {
+                let line = line(round, variant, 1, time, time);
+                let placed = format!("\"placement\":{placement},");
+                text += &line.replace("\"placement\":0,", &placed);
+            }
+        }
+        let figures = figures(text.as_bytes(), &setting(&[1]), &patches()).expect("figures");
+        step(&figures, "fast", 1).clone()
+    }
+
+    #[test]
+    fn slower_is_only_what_is_so_wherever_the_code_lies() {
+        // A loop that takes three times as long in one place, and a copy of it that is moved on by one placement.
+        let place = |placement: u32| if placement % 8 == 5 { 9.0 } else { 3.0 };
+        let padded = at(8, |placement| (place(placement), place(placement + 1)));
+        assert!(!padded.is_slower(), "{padded:?}");
+        assert!(
+            padded.times_base.placements.high > 2.9 && padded.placements == 8,
+            "{padded:?}"
+        );
+        let slower = at(8, |placement| (place(placement), place(placement) * 1.1));
+        assert!(slower.is_slower(), "{slower:?}");
+        let noise = at(8, |placement| (place(placement), place(placement) * 1.004));
+        assert!(!noise.is_slower(), "{noise:?}");
+        let few = at(7, |placement| (place(placement), place(placement) * 1.1));
+        assert!(!few.is_slower(), "{few:?}");
+        let once = at(8, |placement| (3.0, if placement == 2 { 2.9 } else { 3.3 }));
+        assert!(!once.is_slower(), "{once:?}");
     }
 
     #[test]
@@ -349,6 +405,10 @@ mod tests {
                 .contains("left something out")
         );
         assert!(all(planted(2).replace("\"round\":1", "\"round\":-1")).contains("`{"));
+        assert!(
+            all(planted(1).replacen("\"placement\":0", "\"placement\":1", 1))
+                .contains("several placements")
+        );
         assert!(
             all(line(0, "base", 1, 1.0, 1.0)
                 + &line(0, "p1", 1, 0.0, 1.0)

@@ -3,8 +3,8 @@
 //! Hides the columns.
 
 use super::record::{Performance, Run};
-use super::stats::Spread;
-use super::{BASE, Figure, LIMIT, Memory, Setting};
+use super::stats::Estimate;
+use super::{Figure, LIMIT, Memory, Setting};
 
 /// All figures, and what they were measured on.
 #[must_use]
@@ -31,10 +31,15 @@ pub fn text(performance: &Performance) -> String {
                 ""
             };
             let head = format!(
-                "{:width$}  {:25}{:23}{:23}{other}",
+                "{:width$}  {:33}{:31}{:31}{other}",
                 "", "ns a page", "times the base", "of the limit"
             );
-            text += &format!("\n{title}, {} rounds\n{}\n", figure.rounds, head.trim_end());
+            text += &format!(
+                "\n{title}, {} rounds at {} placements\n{}\n",
+                figure.rounds,
+                figure.placements,
+                head.trim_end()
+            );
         }
         let number = run.patches.iter().position(|patch| *patch == figure.step);
         let step = number.map_or_else(
@@ -50,7 +55,8 @@ fn head(run: &Run) -> String {
     let machine = &run.machine;
     let load = run.load;
     format!(
-        "Linux {}, {} of {}, {}\n{}\n{}, {} CPUs{}, {} GiB, huge pages: {}, kernel {}\nload {:.2} before, {:.2} after; {} comparisons equal; median (10th to 90th percentile)\n",
+        "Linux {}, {} of {}, {}\n{}\n{}, {} CPUs{}, {} GiB, huge pages: {}, kernel {}\nload {:.2} before, {:.2} after; {} comparisons equal\n\
+         median of the placements (lowest to highest placement; spread in time)\n",
         run.release,
         run.entry,
         run.object,
@@ -105,7 +111,7 @@ pub fn title(memory: Memory, pages: u64, order: u32, threads: &[u32]) -> String 
 }
 
 fn line(figure: &Figure, step: &str, width: usize) -> String {
-    let remark = if is_slower(figure) {
+    let remark = if figure.is_slower() {
         "  slower than the base"
     } else {
         ""
@@ -116,7 +122,7 @@ fn line(figure: &Figure, step: &str, width: usize) -> String {
     };
     let one = figure.times_one_thread.map(shown).unwrap_or_default();
     let cells = format!(
-        "{step:width$}  {:25}{:23}{:23}{one}",
+        "{step:width$}  {:33}{:31}{:31}{one}",
         shown(figure.ns),
         shown(figure.times_base),
         shown(figure.of_limit),
@@ -124,34 +130,31 @@ fn line(figure: &Figure, step: &str, width: usize) -> String {
     format!("{}{remark}{disturbed}\n", cells.trim_end())
 }
 
-/// Whether even a lucky round is behind the base of the same round.
-fn is_slower(figure: &Figure) -> bool {
-    figure.step != BASE && figure.times_base.high < 1.0
-}
-
-fn shown(spread: Spread) -> String {
-    let Spread { low, median, high } = spread;
-    format!("{median:.3} ({low:.2} to {high:.2})")
+fn shown(estimate: Estimate) -> String {
+    let at = estimate.placements;
+    let time = estimate.time.relative() * 100.0;
+    format!(
+        "{:.3} ({:.2} to {:.2}; {time:.0} %)",
+        at.median, at.low, at.high
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::planted;
+    use super::super::stats::Spread;
     use super::*;
 
     #[test]
-    fn a_step_that_is_behind_the_base_in_every_round_is_marked() {
+    fn a_step_that_is_behind_the_base_at_every_placement_is_marked() {
         let mut performance = planted();
-        performance.figures[2].times_base = Spread {
-            low: 0.9,
-            median: 0.95,
-            high: 0.99,
-        };
-        performance.figures[3].times_base = Spread {
-            low: 0.9,
-            median: 0.95,
-            high: 1.01,
-        };
+        for (index, high) in [(2, 0.99), (3, 1.01)] {
+            performance.figures[index].times_base.placements = Spread {
+                low: 0.9,
+                median: 0.95,
+                high,
+            };
+        }
         let text = text(&performance);
         let marked: Vec<_> = text
             .lines()
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!(marked.len(), 1, "{text}");
         assert!(marked[0].starts_with("2 head-template"), "{text}");
         assert!(
-            text.contains("1.900 (1.86 to 1.92)  disturbed in 1 rounds"),
+            text.contains("1.900 (1.86 to 1.92; 2 %)  disturbed in 1 rounds"),
             "{text}"
         );
     }

@@ -11,7 +11,7 @@ use super::select::{BaseArgs, SeriesArgs};
 use crate::bench::letter;
 use crate::bench::record::{self, Performance, Run};
 use crate::bench::{
-    Machine, Measured, Memory, Plan, Setting, Step, load, measure, plot, table, work,
+    Machine, Measured, Memory, PLACEMENTS, Plan, Setting, Step, load, measure, plot, table, work,
 };
 use crate::error::{Exit, Refusal};
 use crate::gate::settings::{Configuration, Settings};
@@ -26,8 +26,9 @@ use crate::ui::{Ui, shown_text};
 /// Measure a series: the base's own object and the one after each patch, called natively and in turn in one program.
 ///
 /// The series is regenerated in memory and its objects are built with kbuild; ones that do not write the same as the base are refused
-/// (exit code 1). Every round runs everything once, in an order that changes, beside the limit: a non-temporal fill of the same memory. ^C
-/// ends it and keeps what is measured (exit code 130). No root, no virtual machine, no module.
+/// (exit code 1). Every round runs everything once, in an order that changes, beside the limit: a non-temporal fill of the same memory. How
+/// fast code is depends on where it lies, so all of it is measured at 8 placements, which take turns; what is slower than the base at all of
+/// them is marked. ^C ends it and keeps what is measured (exit code 130). No root, no virtual machine, no module.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -42,8 +43,8 @@ pub(super) struct Args {
         default_value = "26214400"
     )]
     pages: Vec<u64>,
-    /// How often everything runs
-    #[arg(long, value_name = "N", default_value = "11")]
+    /// How often everything runs at each of 8 placements of the code
+    #[arg(long, value_name = "N", default_value = "3")]
     rounds: u32,
     /// Orders of compound pages; 0 is single pages
     #[arg(
@@ -204,7 +205,7 @@ fn build(subject: &Subject, lab: &Lab, configuration: &Configuration, ui: Ui) ->
         configuration.name
     ));
     let board = ui.board();
-    let built = build_native(subject, lab, configuration, &|event| {
+    let built = build_native(subject, lab, configuration, PLACEMENTS, &|event| {
         event.draw(&board);
     })?;
     drop(board);

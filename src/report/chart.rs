@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::performance::{Plot, Point, Setting, Steps};
 use super::shown;
 use crate::bench::plot::{nice_top, tick};
-use crate::bench::stats::Spread;
+use crate::bench::stats::{Estimate, Spread};
 
 const LEFT: f64 = 38.0;
 const RIGHT: f64 = 12.0;
@@ -101,7 +101,7 @@ impl Chart {
         let highest = points
             .iter()
             .flat_map(|(_, steps)| steps.all())
-            .map(|figure| figure.ns.high)
+            .map(|figure| figure.ns.placements.high)
             .reduce(f64::max)?;
         #[expect(clippy::cast_precision_loss, reason = "few bases")]
         let count = points.len() as f64;
@@ -175,9 +175,9 @@ impl Axes {
                 let x = self.x(index) + (line as f64 - 1.0) * ASIDE;
                 Mark {
                     x: at(x),
-                    y: at(self.y(ns.median)),
-                    low: at(self.y(ns.low)),
-                    high: at(self.y(ns.high)),
+                    y: at(self.y(ns.median())),
+                    low: at(self.y(ns.placements.low)),
+                    high: at(self.y(ns.placements.high)),
                     title: shown(&format!(
                         "{}, {}: {} ns a page",
                         point.base,
@@ -211,13 +211,14 @@ fn row((point, steps): &(&Point<'_>, Steps<'_>)) -> Row {
 
 /// How much faster than the base the whole series makes it.
 pub(super) fn times(steps: &Steps<'_>) -> String {
-    format!("{:.2}", steps.last.times_base.median)
+    format!("{:.2}", steps.last.times_base.median())
 }
 
-/// A median with its spread.
-pub(super) fn figure(spread: Spread) -> String {
-    let Spread { low, median, high } = spread;
-    format!("{median:.2} ({low:.2} to {high:.2})")
+/// A median with its spread between placements of the code, and in time.
+pub(super) fn figure(estimate: Estimate) -> String {
+    let Spread { low, median, high } = estimate.placements;
+    let time = estimate.time.relative() * 100.0;
+    format!("{median:.2} ({low:.2} to {high:.2}; {time:.0} %)")
 }
 
 fn at(value: f64) -> String {

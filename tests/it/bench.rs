@@ -2,6 +2,7 @@
 //!
 //! Hides both; no test here times anything.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -142,12 +143,14 @@ void init_fault_first(struct cell *cells, unsigned long nr)
 const TABLE: &str = "struct variant {
 	const char *name;
 	void *fn;
+	unsigned int placement;
 };
 extern const struct variant variants[];
 extern const unsigned int nr_variants;
 ";
 
-/// Planted: 10, 8, 4 and 3 ns a page; every round is slower than the one before by a part of the first. With 77 rounds it hangs in the fourth, with 78 it breaks off.
+/// Planted: 10, 8, 4 and 3 ns a page; every turn of the placements is slower than the one before by a part of the first. With 77 rounds it
+/// hangs in the fourth turn, with 78 it breaks off. `WHERE` is how many times as long something takes that lies at the address `at`.
 const MAIN: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +159,9 @@ const MAIN: &str = r#"#include <stdio.h>
 static unsigned long a[64], b[64];
 int main(int argc, char **argv)
 {
+	static const char *names[] = { "base", "p1", "p2", "limit" };
 	static const double planted[] = { 10, 8, 4, 3 };
-	unsigned long pages = 0, rounds = 0, repeat = 0, r, v, failed = 0;
+	unsigned long pages = 0, rounds = 0, repeat = 0, placements = 0, r, p, s, v, failed = 0;
 	int i;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!strcmp(argv[1], "verify")) {
@@ -179,21 +183,36 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[i], "--repeat"))
 			repeat = strtoul(argv[i + 1], NULL, 0);
 	}
+	for (v = 0; v < nr_variants; v++)
+		if (variants[v].placement >= placements)
+			placements = variants[v].placement + 1;
 	for (r = 0; r < rounds; r++)
-		for (v = 0; v <= nr_variants; v++) {
-			double ns = planted[v] * (1 + r * SLOWER) * pages * repeat;
-			if (r == 3 && v == 1 && rounds == 77)
-				pause();
-			if (r == 3 && rounds == 78) {
-				fprintf(stderr, "out of planted luck\n");
-				return 3;
+		for (p = 0; p < placements; p++)
+			for (s = 0; s < 4; s++) {
+				double ns = planted[s] * (1 + r * SLOWER) * pages * repeat;
+				for (v = 0; v < nr_variants; v++) {
+					unsigned long at = (unsigned long)variants[v].fn;
+					if (variants[v].placement == p && !strcmp(variants[v].name, names[s]))
+						ns *= WHERE;
+				}
+				if (r == 3 && s == 1 && rounds == 77)
+					pause();
+				if (r == 3 && rounds == 78) {
+					fprintf(stderr, "out of planted luck\n");
+					return 3;
+				}
+				printf("{\"record\":\"sample\",\"round\":%lu,\"placement\":%lu,\"variant\":\"%s\",\"threads\":1,\"cpu_ns\":%.0f,\"wall_ns\":1,\"retries\":0}\n",
+				       r * placements + p, p, names[s], ns);
 			}
-			printf("{\"record\":\"sample\",\"round\":%lu,\"variant\":\"%s\",\"threads\":1,\"cpu_ns\":%.0f,\"wall_ns\":1,\"retries\":0}\n",
-			       r, v < nr_variants ? variants[v].name : "limit", ns);
-		}
 	return 0;
 }
 "#;
+
+/// The planted main program.
+fn main_half(slower: &str, at: &str) -> String {
+    MAIN.replace("SLOWER", slower)
+        .replace("WHERE", &format!("({at})"))
+}
 
 /// A stand-in kernel in a repository, a series on disk, and a cache of its own.
 struct Lab {
@@ -226,7 +245,7 @@ impl Lab {
             ("harness/harness.toml", HARNESS),
             ("harness/side.c", &SIDE.replace("FAULT", "77")),
             ("harness/table.h", TABLE),
-            ("harness/main.c", &MAIN.replace("SLOWER", "0.1")),
+            ("harness/main.c", &main_half("0.1", "at ? 1 : 1")),
         ] {
             lab.write(path, text);
         }
@@ -378,22 +397,26 @@ fn planted_times_come_out_as_json_a_table_and_a_picture() {
         .expect("a figure");
     assert_eq!(
         (
-            &two["ns"]["median"],
-            &two["times-base"]["median"],
-            &two["of-limit"]["median"]
+            &two["ns"]["placements"]["median"],
+            &two["times-base"]["placements"]["median"],
+            &two["of-limit"]["placements"]["median"]
         ),
         (&4.4.into(), &2.5.into(), &1.3333.into())
     );
     assert_eq!(
-        (&two["rounds"], &two["memory"]),
-        (&3.into(), &"touched".into())
+        (&two["placements"], &two["rounds"], &two["memory"]),
+        (&8.into(), &24.into(), &"touched".into())
     );
     let svg = fs::read_to_string(&picture).expect("a picture");
     assert!(svg.starts_with("<svg ") && svg.contains("by-two"), "{svg}");
 
     let table = lab.bench(&[]);
     assert!(table.out.contains("2 by-two"), "{}", table.out);
-    assert!(table.out.contains("4.400 (4.08 to 4.72)"), "{}", table.out);
+    assert!(
+        table.out.contains("4.400 (4.40 to 4.40; 9 %)"),
+        "{}",
+        table.out
+    );
     assert!(!lab.record().exists(), "nothing is recorded unasked");
 }
 
@@ -419,16 +442,83 @@ fn entries(lab: &Lab) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn what_a_patch_leaves_as_it_is_stands_at_the_same_place_of_a_page() {
+fn what_a_patch_leaves_as_it_is_stands_at_the_same_place_of_a_page_at_each_placement() {
     let lab = recorded();
     let entries = entries(&lab);
-    for name in ["base", "p1", "p2"] {
-        let (_, at) = entries
-            .iter()
-            .find(|(found, _)| found == name)
-            .expect("an entry");
-        assert_eq!(at % 4096, 0, "{entries:?}");
+    let at = |name: &str| {
+        let entry = entries.iter().find(|(found, _)| found == name);
+        entry.expect("an entry").1
+    };
+    let (mut places, mut orders) = (BTreeSet::new(), BTreeSet::new());
+    for placement in 0..8 {
+        let name = |state: &str| match placement {
+            0 => state.to_owned(),
+            _ => format!("{state}_at_{placement}"),
+        };
+        let addresses = ["base", "p1", "p2"].map(|state| at(&name(state)));
+        let place = addresses[0] % 4096;
+        assert!(addresses.iter().all(|at| at % 4096 == place), "{entries:?}");
+        places.insert(place);
+        orders.insert((addresses[0] < addresses[1], addresses[1] < addresses[2]));
     }
+    assert_eq!((places.len(), orders.len()), (8, 3), "{entries:?}");
+}
+
+/// The figure of the last patch on single pages where it takes longer by `at`, and what the table says of it. The patch does nothing
+/// but to move the code: a function of 600 bytes is put in front of it.
+fn moved(at: &str) -> (Value, String) {
+    let lab = Lab::new();
+    lab.write(
+        "harness/main.c",
+        &main_half("0", at).replace("{ 10, 8, 4, 3 }", "{ 10, 10, 10, 3 }"),
+    );
+    lab.write(
+        "0002-by-two/patch.toml",
+        "[inputs]\ntable = \"performance.table\"\nmeasured = \"performance.present\"\n\n[[edit]]\nname = \"pad\"\naction = \"insert\"\n\
+         place = \"before\"\nfile = \"mm/thing.c\"\nfunction = \"fill\"\ndefines = [\"pad\"]\ntext = \"\"\"\nvoid pad(void)\n{\n\tasm volatile(\".skip 600\");\n}\n\"\"\"\n",
+    );
+    let table = lab.bench(&[]);
+    assert_eq!(table.end, End::Code(0), "{table:?}");
+    let json = lab.bench(&["--json"]);
+    let figures = json
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let figure = figures
+        .into_iter()
+        .find(|it| it["step"] == "by-two" && it["order"] == 0);
+    (figure.expect("a figure"), table.out)
+}
+
+#[test]
+fn a_patch_that_only_moves_code_is_no_slower_than_the_base() {
+    // One place of a page where code takes three times as long: the base is there at one placement, the padded copy at another.
+    let (figure, table) = moved("at % 4096 / 512 == 5 ? 3 : 1");
+    let ratio = &figure["times-base"]["placements"];
+    assert_eq!(
+        (&ratio["low"], &ratio["median"], &ratio["high"]),
+        (&0.3333.into(), &1.0.into(), &3.0.into()),
+        "{figure}"
+    );
+    assert!(!table.contains("slower than the base"), "{table}");
+}
+
+#[test]
+fn what_is_slower_than_the_base_wherever_it_lies_is_said_to_be() {
+    let (figure, table) =
+        moved("!strcmp(names[s], \"p2\") ? (at % 4096 / 512 == 5 ? 1.3 : 1.1) : 1");
+    assert_eq!(
+        figure["times-base"]["placements"]["median"], 0.9091,
+        "{figure}"
+    );
+    let marked = table
+        .lines()
+        .filter(|line| line.ends_with("slower than the base"));
+    assert!(
+        marked.clone().all(|line| line.starts_with("2 by-two")),
+        "{table}"
+    );
+    assert_eq!(marked.count(), 2, "{table}");
 }
 
 #[test]
@@ -526,12 +616,12 @@ fn a_stale_record_is_warned_of_once_and_never_shown() {
 #[test]
 fn a_noisy_record_is_warned_of_and_never_shown() {
     let lab = Lab::new();
-    lab.write("harness/main.c", &MAIN.replace("SLOWER", "1.0"));
+    lab.write("harness/main.c", &main_half("1.0", "at ? 1 : 1"));
     let said = lab.bench(&["--record"]);
     assert_eq!(said.end, End::Code(0), "{said:?}");
     assert!(
         said.err
-            .contains("the letters will not show it: a figure spreads by 40 %"),
+            .contains("the letters will not show it: a figure spreads by 50 %"),
         "{}",
         said.err
     );
@@ -693,7 +783,8 @@ fn hangs(dir: &Path) -> bool {
         .flatten()
         .flatten();
     runs.map(|run| run.path().join("measure-0.log")).any(|log| {
-        fs::read_to_string(log).is_ok_and(|text| text.contains("\"round\":3,\"variant\":\"base\""))
+        fs::read_to_string(log)
+            .is_ok_and(|text| text.contains("\"round\":24,\"placement\":0,\"variant\":\"base\""))
     })
 }
 
@@ -719,12 +810,12 @@ fn an_interrupted_measurement_keeps_its_complete_rounds_and_records_nothing() {
     assert_eq!(said.end, End::Code(130), "{said:?}");
     assert!(
         said.out
-            .contains("1024 single pages, touched before, 1 thread, 3 rounds"),
+            .contains("1024 single pages, touched before, 1 thread, 24 rounds at 8 placements"),
         "{}",
         said.out
     );
     assert!(
-        said.out.contains("4.400 (4.08 to 4.72)") && !said.out.contains("compound"),
+        said.out.contains("4.400 (4.40 to 4.40; 9 %)") && !said.out.contains("compound"),
         "{}",
         said.out
     );
@@ -768,8 +859,10 @@ static unsigned long *memmap, first;
 static const struct khost_type types[] = { { "fsdax", 1 }, { "generic", 2 } };
 static void one(unsigned long i, unsigned long n) { while (n--) memmap[8 * i++] = 1; }
 static void two(unsigned long i, unsigned long n) { while (n--) memmap[8 * i++] = 1; }
-const struct variant variants[] = { { "base", one }, { "p1", two } };
-const unsigned int nr_variants = 2;
+const struct variant variants[] = {
+	{ "base", one, 0 }, { "p1", two, 0 }, { "p1", two, 1 }, { "base", one, 1 },
+};
+const unsigned int nr_variants = 4;
 void khost_get_layout(struct khost_layout *layout)
 {
 	*layout = (struct khost_layout){ .page_size = 64, .folio_size = 256, .pages_per_section = 32768, .pages_per_block = 512 };
@@ -829,7 +922,8 @@ fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
         "0",
     ]);
     assert_eq!(said.end, End::Code(0), "{said:?}");
-    let mut rounds: Vec<Vec<String>> = vec![Vec::new(); 8];
+    let mut rounds: Vec<Vec<String>> = vec![Vec::new(); 16];
+    let mut placements: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); 16];
     for line in said.out.lines().filter(|line| line.contains("\"sample\"")) {
         let value: Value = serde_json::from_str(line).expect("JSON");
         let round = usize::try_from(value["round"].as_u64().expect("a round")).expect("small");
@@ -839,13 +933,30 @@ fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
                 && value["retries"].is_number(),
             "{line}"
         );
+        placements[round].extend(value["placement"].as_u64());
         rounds[round].push(format!(
             "{} {}",
             value["variant"].as_str().expect("a name"),
             value["threads"]
         ));
     }
-    let orders: std::collections::BTreeSet<_> = rounds.iter().cloned().collect();
+    assert!(
+        placements.iter().all(|of_round| of_round.len() == 1),
+        "{placements:?}"
+    );
+    for turn in placements.chunks(2) {
+        assert_ne!(
+            turn[0], turn[1],
+            "each placement once before any comes again"
+        );
+    }
+    let turns: BTreeSet<_> = placements.chunks(2).collect();
+    assert_eq!(
+        turns.len(),
+        2,
+        "the placements do not always come in one order"
+    );
+    let orders: BTreeSet<_> = rounds.iter().cloned().collect();
     assert!(orders.len() > 4, "{orders:?}");
     for mut round in rounds {
         round.sort();
@@ -866,7 +977,7 @@ fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
         "--fresh",
         "1",
     ]);
-    assert_eq!(fresh.out.matches("\"sample\"").count(), 6, "{fresh:?}");
+    assert_eq!(fresh.out.matches("\"sample\"").count(), 12, "{fresh:?}");
     for wrong in [
         ["--pages", "4096", "--order", "0", "--threads", "2"],
         ["--pages", "4096", "--order", "18", "--threads", "1"],

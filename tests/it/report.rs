@@ -10,6 +10,7 @@ use crate::bot::{Play, QUICK};
 pub(crate) fn measured(tree: &str, release: &str, cpu: &str, ns: [f64; 3]) -> Value {
     let spread =
         |median: f64| json!({ "low": median * 0.97, "median": median, "high": median * 1.04 });
+    let estimate = |median: f64| json!({ "placements": spread(median), "time": spread(1.0) });
     let patches = ["helper", "batch", "header", "use"];
     let [base, last, limit] = ns;
     let steps = [
@@ -26,8 +27,9 @@ pub(crate) fn measured(tree: &str, release: &str, cpu: &str, ns: [f64; 3]) -> Va
             let ns = ns + more;
             figures.push(json!({
                 "pages": 26_214_400, "order": order, "memory": "touched", "threads": 1, "step": step,
-                "rounds": 11, "disturbed": 0, "ns": spread(ns), "times-base": spread((base + more) / ns),
-                "of-limit": spread(ns / (limit + more)), "times-one-thread": null,
+                "placements": 8, "rounds": 24, "disturbed": 0, "ns": estimate(ns),
+                "times-base": estimate((base + more) / ns),
+                "of-limit": estimate(ns / (limit + more)), "times-one-thread": null,
             }));
         }
     }
@@ -38,7 +40,7 @@ pub(crate) fn measured(tree: &str, release: &str, cpu: &str, ns: [f64; 3]) -> Va
         "machine": { "cpu": cpu, "cpus": 2, "memory-gib": 24, "virtual-machine": true, "kernel": "6.1", "huge-pages": "madvise" },
         "load": { "before": 0.1, "after": 1.0 }, "comparisons": 600,
     });
-    json!({ "version": 1, "run": run, "figures": figures })
+    json!({ "version": 2, "run": run, "figures": figures })
 }
 
 /// A clean base, a drifted one, and one that does not fit.
@@ -240,13 +242,13 @@ fn what_was_measured_is_drawn_over_the_bases_in_their_order() {
     );
     assert_eq!(
         row,
-        "<td>4.00 (3.88 to 4.16)</td><td>3.00 (2.91 to 3.12)</td><td>2.00 (1.94 to 2.08)</td><td>1.33</td><td>2026-01-02</td>"
+        "<td>4.00 (3.88 to 4.16; 4 %)</td><td>3.00 (2.91 to 3.12; 4 %)</td><td>2.00 (1.94 to 2.08; 4 %)</td><td>1.33</td><td>2026-01-02</td>"
     );
     assert!(charts.contains("A Processor &lt;b&gt;&amp;\\u{1b};") && !page.contains("<b>"));
     // Behind each cell.
     let behind = |base: &str| part(&page, &format!("<article id=\"tiny/{base}\""), "</article>");
     assert!(
-        behind("v1.2").contains("1 thread: 3.00 (2.91 to 3.12) ns a page with the whole series, 4.00 (3.88 to 4.16) without it (1.33 times as fast), limit 2.00 (1.94 to 2.08)"),
+        behind("v1.2").contains("1 thread: 3.00 (2.91 to 3.12; 4 %) ns a page with the whole series, 4.00 (3.88 to 4.16; 4 %) without it (1.33 times as fast), limit 2.00 (1.94 to 2.08; 4 %)"),
         "{}",
         behind("v1.2")
     );

@@ -61,6 +61,9 @@ pub(super) struct Manifest {
     /// Arguments of the runs that compare them before that.
     #[serde(default)]
     pub(super) verify_bench: Vec<Vec<String>>,
+    /// Arguments of the runs that compare the code at all its placements.
+    #[serde(default)]
+    pub(super) verify_placed: Vec<Vec<String>>,
 }
 
 /// A harness found in a directory.
@@ -74,6 +77,27 @@ pub(super) struct Variant {
     pub(super) name: String,
     /// `None` is a function of the kernel side itself.
     pub(super) object: Option<PathBuf>,
+    /// The number of the placement that the object is made for; 0 where there is one only.
+    pub(super) placement: u32,
+}
+
+impl Variant {
+    /// A function of `object`, wherever that is put.
+    pub(super) fn new(name: impl Into<String>, object: Option<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            object,
+            placement: 0,
+        }
+    }
+
+    /// The name of the function in the program.
+    fn symbol(&self) -> String {
+        match self.placement {
+            0 => format!("init_{}", self.name),
+            placement => format!("init_{}_at_{placement}", self.name),
+        }
+    }
 }
 
 /// Calls that sanitisers put into objects.
@@ -232,7 +256,7 @@ impl Linker<'_> {
         }
         for variant in variants {
             if let Some(object) = &variant.object {
-                objects.push(step!(self.variant(&variant.name, object)));
+                objects.push(step!(self.variant(&variant.symbol(), object)));
             }
         }
         let mut undefined = step!(self.symbols(&objects, &["-u"]));
@@ -283,8 +307,8 @@ impl Linker<'_> {
     }
 
     /// A copy of an object in which only the entry can be seen, under a name of its own.
-    fn variant(&self, name: &str, object: &Path) -> Step<PathBuf> {
-        let copy = self.work.join(format!("variant-{name}.o"));
+    fn variant(&self, symbol: &str, object: &Path) -> Step<PathBuf> {
+        let copy = self.work.join(format!("variant-{symbol}.o"));
         fs::copy(object, &copy).with_context(|| format!("cannot copy `{}`", object.display()))?;
         let objtool = self.site.objects.join("tools/objtool/objtool");
         if objtool.is_file() {
@@ -297,8 +321,8 @@ impl Linker<'_> {
         let entry = &self.site.spec.entry;
         // One after the other: GNU's objcopy keeps symbols by their new names, LLVM's by the old ones.
         for flag in [
-            format!("--redefine-sym={entry}=init_{name}"),
-            format!("--keep-global-symbol=init_{name}"),
+            format!("--redefine-sym={entry}={symbol}"),
+            format!("--keep-global-symbol={symbol}"),
         ] {
             let task = Task::new(self.site.configuration.binutil("objcopy"))
                 .arg(flag)
@@ -306,7 +330,7 @@ impl Linker<'_> {
             step!(self.run(task, "objcopy does not take the object"));
         }
         let seen = step!(self.symbols(std::slice::from_ref(&copy), &["-g", "--defined-only"]));
-        if !seen.contains(&format!("init_{name}")) {
+        if !seen.iter().any(|it| it == symbol) {
             let reason = format!("the object has no function `{entry}`");
             return Ok(Err(Trouble {
                 reason,
@@ -460,12 +484,13 @@ fn words(text: &str) -> Option<Vec<String>> {
 fn table_text(header: &str, variants: &[Variant]) -> String {
     use std::fmt::Write as _;
     let mut text = format!("#include \"{header}\"\n");
-    for Variant { name, .. } in variants {
-        let _ = writeln!(text, "void init_{name}(void);");
+    for variant in variants {
+        let _ = writeln!(text, "void {}(void);", variant.symbol());
     }
     text.push_str("const struct variant variants[] = {\n");
-    for Variant { name, .. } in variants {
-        let _ = writeln!(text, "\t{{ \"{name}\", init_{name} }},");
+    for variant in variants {
+        let (name, symbol, placement) = (&variant.name, variant.symbol(), variant.placement);
+        let _ = writeln!(text, "\t{{ \"{name}\", {symbol}, {placement} }},");
     }
     let _ = writeln!(
         text,

@@ -4,6 +4,7 @@
 
 mod harness;
 mod native;
+mod placement;
 mod replay;
 
 use std::collections::BTreeSet;
@@ -125,9 +126,9 @@ pub(super) fn run(
         patch,
     };
     let object = |number: usize| Some(bench.dir.kept(number).join(flat(&spec.object)));
-    let reference = || variant("base", object(0));
+    let reference = || Variant::new("base", object(0));
 
-    let pair = [reference(), variant("patch", object(patch))];
+    let pair = [reference(), Variant::new("patch", object(patch))];
     let (said, log) = match trial.run("equality", &pair, harness.verify(configuration))? {
         Ok(ran) => ran,
         Err(trouble) => return Ok(trouble.outcome(blank, "cannot run the object")),
@@ -138,20 +139,13 @@ pub(super) fn run(
     }
 
     let faults = &harness.manifest.faults;
-    let planted = faults.iter().map(|fault| variant(fault, None));
+    let planted = faults.iter().map(|fault| Variant::new(fault, None));
     let all: Vec<_> = [reference()].into_iter().chain(planted).collect();
     let (said_of_faults, log) = match trial.run("faults", &all, &harness.manifest.verify_faults)? {
         Ok(ran) => ran,
         Err(trouble) => return Ok(trouble.outcome(outcome, "cannot plant faults")),
     };
     Ok(judge_faults(outcome, &said, faults, &said_of_faults, log))
-}
-
-fn variant(name: &str, object: Option<PathBuf>) -> Variant {
-    Variant {
-        name: name.to_owned(),
-        object,
-    }
 }
 
 /// What is needed to run objects of one patch in one configuration.

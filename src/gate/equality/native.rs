@@ -3,12 +3,13 @@
 //! Hides how they are built and compared: who gets the program knows that all of it writes the same.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
 
 use super::harness::{self, Harness, Variant};
+use super::placement::Placement;
 use super::{End, Said, judge, keep, say, spec, work_dir};
 use crate::exec::Task;
 use crate::gate::kbuild::{Bench, Trouble, flat, step};
@@ -18,7 +19,7 @@ use crate::gate::toolchain::{Tool, missing};
 use crate::gate::{Name, Outcome, Status, Subject};
 use crate::lab::{BuildDir, Lab};
 
-/// A program with the base's object and the one after each patch: `base`, `p1`, `p2` ...
+/// A program with the base's object and the one after each patch, `base`, `p1`, `p2` ..., at each of several placements.
 #[derive(Debug)]
 pub struct Native {
     dir: BuildDir,
@@ -28,7 +29,7 @@ pub struct Native {
     pub compiler: String,
     /// The command that compiled the object, without source and output.
     pub command: Vec<String>,
-    /// Comparisons that were made, all of them equal.
+    /// Comparisons of what the objects write, all of them equal; those between placements of one object are not counted.
     pub comparisons: u64,
     /// Where the objects are kept: `p0` is the base's, `p1` the one after the first patch.
     pub objects: PathBuf,
@@ -49,27 +50,16 @@ pub struct Unfit {
     pub log: Option<PathBuf>,
 }
 
-/// Where code is in an object. All of it starts on a page, so that what a patch leaves as it is stands at the same place of a page as in
-/// the base: the very same loop took three times as long at some other addresses.
-const CODE_SECTIONS: [&str; 5] = [
-    ".text",
-    ".text.unlikely",
-    ".ref.text",
-    ".meminit.text",
-    ".init.text",
-];
-
-/// The alignment of code.
-const PAGE: u32 = 4096;
-
 /// `Ok(Err(_))` says something about the series or the machine, not about us.
 type Step<T> = Result<Result<T, Unfit>>;
 
-/// Builds the object of the base and of each patch in `configuration`, links them to one program, and has it compare what they write.
+/// Builds the object of the base and of each patch in `configuration`, links them to one program, each at `placements` places, and has it
+/// compare what they write.
 pub fn build(
     subject: &Subject,
     lab: &Lab,
     configuration: &Configuration,
+    placements: u32,
     observer: &(dyn Fn(Event<'_>) + Sync),
 ) -> Step<Native> {
     if let Some((names, packages)) = missing(&configuration.tools()) {
@@ -93,6 +83,7 @@ pub fn build(
         harness: Harness::open(super::directory(subject)?)?,
         bench: &bench,
         configuration,
+        placements,
     };
     if builder.harness.manifest.bench.is_empty() || builder.harness.manifest.verify_bench.is_empty()
     {
@@ -102,8 +93,8 @@ pub fn build(
     }
     step!(builder.objects());
     step!(builder.faults());
-    let program = step!(builder.program());
-    let comparisons = step!(builder.compare(&program));
+    let comparisons = step!(builder.compare());
+    let program = step!(builder.placed());
     let command = harness::command(&bench.dir.objects(), &spec(&bench)?.object)?;
     let arguments = builder.harness.manifest.bench.clone();
     Ok(Ok(Native {
@@ -120,7 +111,7 @@ pub fn build(
 
 impl Native {
     /// A run of the program with these arguments behind the harness's own. Its output goes to `log`, line by line.
-    pub fn measure(&self, arguments: &[String], log: &std::path::Path) -> Result<End> {
+    pub fn measure(&self, arguments: &[String], log: &Path) -> Result<End> {
         let task = Task::new(&self.program)
             .home()
             .args(&self.arguments)
@@ -145,6 +136,13 @@ impl Unfit {
         self
     }
 
+    fn log(self, log: PathBuf) -> Self {
+        Self {
+            log: Some(log),
+            ..self
+        }
+    }
+
     pub(super) fn of(trouble: Trouble, what: &str, patch: Option<usize>) -> Self {
         Self {
             patch,
@@ -155,11 +153,20 @@ impl Unfit {
     }
 }
 
+/// What the harness calls a state of the source.
+fn name(number: usize) -> String {
+    match number {
+        0 => "base".to_owned(),
+        number => format!("p{number}"),
+    }
+}
+
 /// One program in the making.
 struct Builder<'a, 'b> {
     harness: Harness,
     bench: &'a Bench<'a, 'b>,
     configuration: &'a Configuration,
+    placements: u32,
 }
 
 impl Builder<'_, '_> {
@@ -195,11 +202,8 @@ impl Builder<'_, '_> {
     /// Proves that the comparison would notice a fault.
     fn faults(&self) -> Step<()> {
         let manifest = &self.harness.manifest;
-        let planted = manifest.faults.iter().map(|name| Variant {
-            name: name.clone(),
-            object: None,
-        });
-        let base = step!(self.variant(0));
+        let planted = manifest.faults.iter().map(|name| Variant::new(name, None));
+        let base = self.variant(0)?;
         let variants: Vec<_> = [base].into_iter().chain(planted).collect();
         let program = step!(self.link(&variants, "bench-faults"));
         let said = self.say(&program, &manifest.verify_faults, "faults")?;
@@ -223,28 +227,19 @@ impl Builder<'_, '_> {
         ))))
     }
 
-    fn program(&self) -> Step<PathBuf> {
-        let numbers = 0..=self.bench.context.subject.patches.len();
-        let mut variants = Vec::new();
-        for number in numbers {
-            variants.push(step!(self.variant(number)));
-        }
-        self.link(&variants, "bench")
+    /// Numbers of the states: 0 is the base.
+    fn states(&self) -> std::ops::RangeInclusive<usize> {
+        0..=self.bench.context.subject.patches.len()
     }
 
-    /// Has the program compare all its variants with the base; the number of comparisons.
-    fn compare(&self, program: &std::path::Path) -> Step<u64> {
-        let context = self.bench.context;
-        let total = context.subject.patches.len() as u64 + 1;
-        context.step(
-            &self.configuration.name,
-            "comparing what they write",
-            total,
-            total,
-        );
+    /// Compares what the object after each patch writes with what the base's does; the number of comparisons.
+    fn compare(&self) -> Step<u64> {
+        self.tell("comparing what they write");
+        let variants: Result<Vec<_>> = self.states().map(|number| self.variant(number)).collect();
+        let program = step!(self.link(&variants?, "bench-equal"));
         let mut comparisons = 0;
         for args in &self.harness.manifest.verify_bench {
-            let said = self.say(program, args, "compare")?;
+            let said = self.say(&program, args, "compare")?;
             let outcome = judge(Outcome::new(Name::Equality), &said);
             if outcome.status == Status::Pass {
                 comparisons += said.checks;
@@ -266,14 +261,50 @@ impl Builder<'_, '_> {
         Ok(Ok(comparisons))
     }
 
+    /// The program that is measured: every object at every placement. The same code anywhere else writes the same; this notices where
+    /// putting it there broke it.
+    fn placed(&self) -> Step<PathBuf> {
+        self.tell("linking the placements");
+        let mut variants = Vec::new();
+        for placement in Placement::all(self.placements) {
+            let padding = step!(self.padding(placement));
+            let mut placed = Vec::new();
+            for number in self.states() {
+                placed.push(step!(self.place(number, placement, &padding)));
+            }
+            variants.extend(placement.order(placed));
+        }
+        let program = step!(self.link(&variants, "bench"));
+        for args in &self.harness.manifest.verify_placed {
+            let said = self.say(&program, args, "compare-placements")?;
+            let outcome = judge(Outcome::new(Name::Equality), &said);
+            if outcome.status != Status::Pass {
+                let reason = format!(
+                    "at another place, the code is not the same: {}",
+                    outcome.reason
+                );
+                return Ok(Err(Unfit::plain(reason)
+                    .lines(outcome.lines)
+                    .log(self.log("compare-placements"))));
+            }
+        }
+        Ok(Ok(program))
+    }
+
+    fn tell(&self, what: &str) {
+        let context = self.bench.context;
+        let total = context.subject.patches.len() as u64 + 1;
+        context.step(&self.configuration.name, what, total, total);
+    }
+
     /// The first patch whose object crashes or hangs: each is run alone with the base, the base first of all.
     fn blame(&self, args: &[String]) -> Step<Option<usize>> {
-        for number in 0..=self.bench.context.subject.patches.len() {
-            let mut suspect = step!(self.variant(number));
+        for number in self.states() {
+            let mut suspect = self.variant(number)?;
             if number == 0 {
                 "again".clone_into(&mut suspect.name);
             }
-            let base = step!(self.variant(0));
+            let base = self.variant(0)?;
             let program = step!(self.link(&[base, suspect], "bench-blame"));
             let said = self.say(&program, args, "blame")?;
             if judge(Outcome::new(Name::Equality), &said).status != Status::Pass {
@@ -283,35 +314,62 @@ impl Builder<'_, '_> {
         Ok(Ok(None))
     }
 
-    /// A state's object, whose code starts on a page of its own: see [`CODE_SECTIONS`].
-    fn variant(&self, number: usize) -> Step<Variant> {
-        let kept = self.bench.dir.kept(number);
-        let object = kept.join(flat(&spec(self.bench)?.object));
-        let aligned = kept.join("aligned.o");
-        let sections = CODE_SECTIONS.map(|name| format!("--set-section-alignment={name}={PAGE}"));
-        let task = Task::new(self.configuration.binutil("objcopy"))
-            .home()
-            .args(sections)
+    /// A state's object.
+    fn object(&self, number: usize) -> Result<PathBuf> {
+        Ok(self
+            .bench
+            .dir
+            .kept(number)
+            .join(flat(&spec(self.bench)?.object)))
+    }
+
+    /// A state's object, wherever the linker puts it.
+    fn variant(&self, number: usize) -> Result<Variant> {
+        Ok(Variant::new(name(number), Some(self.object(number)?)))
+    }
+
+    /// A state's object at a placement, behind `padding`.
+    fn place(&self, number: usize, placement: Placement, padding: &Path) -> Step<Variant> {
+        let object = format!("placed-{}.o", placement.number);
+        let object = self.bench.dir.kept(number).join(object);
+        let task = Task::new(self.configuration.binutil("ld"))
+            .args(["-r", "-o"])
             .arg(&object)
-            .arg(&aligned);
-        let output = self.bench.dir.run_with_output(task)?;
-        if !output.exit.success() {
-            let lines = output
-                .stderr
-                .lines()
-                .map(|line| line.to_str_lossy().into_owned());
-            return Ok(Err(
-                Unfit::plain("objcopy does not take the object").lines(lines.collect())
-            ));
-        }
+            .arg(padding)
+            .arg(self.object(number)?);
+        step!(self.tool(task, "the linker does not take the object"));
         Ok(Ok(Variant {
-            name: if number == 0 {
-                "base".to_owned()
-            } else {
-                format!("p{number}")
-            },
-            object: Some(aligned),
+            placement: placement.number,
+            ..Variant::new(name(number), Some(object))
         }))
+    }
+
+    /// An object with nothing but the padding of a placement.
+    fn padding(&self, placement: Placement) -> Step<PathBuf> {
+        let work = work_dir(self.bench, 0, "bench")?;
+        let source = work.join(format!("padding-{}.S", placement.number));
+        std::fs::write(&source, placement.padding())
+            .context("cannot write a file of the harness")?;
+        let object = source.with_extension("o");
+        let task = Task::new(self.configuration.host_cc())
+            .args(["-c", "-o"])
+            .arg(&object)
+            .arg(&source);
+        step!(self.tool(task, "the padding of a placement cannot be assembled"));
+        Ok(Ok(object))
+    }
+
+    /// Runs a tool; `wrong` is what to say where it fails.
+    fn tool(&self, task: Task, wrong: &str) -> Step<()> {
+        let output = self.bench.dir.run_with_output(task.home())?;
+        if output.exit.success() {
+            return Ok(Ok(()));
+        }
+        let lines = output
+            .stderr
+            .lines()
+            .map(|line| line.to_str_lossy().into_owned());
+        Ok(Err(Unfit::plain(wrong).lines(lines.collect())))
     }
 
     fn link(&self, variants: &[Variant], name: &str) -> Step<PathBuf> {
@@ -326,7 +384,7 @@ impl Builder<'_, '_> {
         Ok(linked.map_err(|trouble| Unfit::of(trouble, "cannot run the objects", None)))
     }
 
-    fn say(&self, program: &std::path::Path, args: &[String], name: &str) -> Result<Said> {
+    fn say(&self, program: &Path, args: &[String], name: &str) -> Result<Said> {
         say(
             self.bench,
             self.configuration,

@@ -172,10 +172,10 @@ impl Replay {
             log: &log,
             run: &|task| task.run(),
         };
-        let variants = plan.variants.iter().map(|(name, object)| Variant {
-            name: name.clone(),
-            object: Some(object.clone()),
-        });
+        let variants = plan
+            .variants
+            .iter()
+            .map(|(name, object)| Variant::new(name, Some(object.clone())));
         let linked = harness.link_at(&site, &variants.collect::<Vec<_>>(), plan.work)?;
         Ok(linked.map_err(|trouble| reasons(&trouble)))
     }
