@@ -476,6 +476,7 @@ pub(super) mod tests {
             commit_id: tree_id,
             tree_id,
             official: true,
+            imported: false,
             time: 0,
         }
     }
