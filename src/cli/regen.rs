@@ -106,6 +106,9 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         ui.warning(warning);
     }
     args.stands(&series, ui)?;
+    if !series.base.official && !series.base.imported {
+        ui.note(&no_base_commit(&series));
+    }
     let mails = args
         .letters
         .letters(&repo, &recipe, &series, &options)?
@@ -254,7 +257,7 @@ impl Args {
             .collect();
         let written = outgoing::write(&directory, &files, unproven, self.force)?;
         let verb = match written {
-            Written::New => "wrote",
+            Written::New | Written::Replaced => "wrote",
             Written::Unchanged => "unchanged:",
         };
         ui.status(&format!(
@@ -262,8 +265,23 @@ impl Args {
             mails.len(),
             directory.display()
         ));
+        if written == Written::Replaced && !self.letters.has_version() {
+            ui.note(&format!(
+                "other mails of v{version} were there and are gone; if they were sent, or somebody else has them, `-v {}` is the next version",
+                version + 1
+            ));
+        }
         Ok(Some(directory))
     }
+}
+
+/// Says why the letter has no `base-commit:`.
+fn no_base_commit(series: &Series) -> String {
+    let id = series.base.commit_id.to_string();
+    format!(
+        "the mails have no `base-commit:`: {} is on no tag and no remote branch, so others cannot have it; push it, or take a base that they have",
+        &id[..12]
+    )
 }
 
 /// Where the commits are to be left, and what the ref was when the run began.

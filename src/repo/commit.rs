@@ -25,9 +25,10 @@ pub struct Base {
     pub commit_id: ObjectId,
     /// Its tree.
     pub tree_id: ObjectId,
-    /// Whether a tree that others have may hold this commit. An import made from a directory, a tarball or a package
-    /// has no parent, and its id means nothing to anybody else.
+    /// Whether others can have this commit: it is reachable from a tag or a remote branch, and no import.
     pub official: bool,
+    /// Whether it was made from a directory, a tarball or a package: it has no parent, and its id means nothing to anybody else.
+    pub imported: bool,
     /// The committer's time, seconds since 1970.
     pub time: i64,
 }
@@ -78,12 +79,14 @@ impl Repo {
         self.is_readable(rev)?;
         let found = self.git.revparse_single(rev);
         if let Some(commit) = self.nameless(rev, found.as_ref().err())? {
+            let imported =
+                commit.parent_ids.is_empty() || commit.message.contains_str(IMPORT_TRAILER);
             return Ok(Base {
                 rev: rev.to_owned(),
                 commit_id: commit.id,
                 tree_id: commit.tree_id,
-                official: !commit.parent_ids.is_empty()
-                    && !commit.message.contains_str(IMPORT_TRAILER),
+                official: !imported && self.is_published(commit.id)?,
+                imported,
                 time: commit.committer.time,
             });
         }
@@ -104,11 +107,13 @@ impl Repo {
             ))
             .hint("`--base` takes a tag, a branch or a commit, as `git rev-parse` does")
         })?;
+        let imported = is_import(&commit);
         Ok(Base {
             rev: rev.to_owned(),
             commit_id: commit.id(),
             tree_id: commit.tree_id(),
-            official: is_official(&commit),
+            official: !imported && self.is_published(commit.id())?,
+            imported,
             time: commit.committer().when().seconds(),
         })
     }
@@ -307,12 +312,12 @@ impl Signature {
 
 /// A commit without a parent that holds a kernel was imported; git's own history of the kernel starts in 2005.
 /// The raw header is asked, since a shallow clone hides parents.
-fn is_official(commit: &git2::Commit<'_>) -> bool {
+fn is_import(commit: &git2::Commit<'_>) -> bool {
     let has_parent = commit
         .raw_header_bytes()
         .lines()
         .any(|line| line.starts_with(b"parent "));
-    has_parent && !commit.message_raw_bytes().contains_str(IMPORT_TRAILER)
+    !has_parent || commit.message_raw_bytes().contains_str(IMPORT_TRAILER)
 }
 
 /// Whether libgit2 does not read a commit because somebody's name or address is empty.

@@ -3,6 +3,7 @@
 //! Hides object storage: packs, alternates, partial clones, and whether what is written is kept.
 
 mod commit;
+mod published;
 mod refs;
 mod store;
 mod tree;

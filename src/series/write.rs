@@ -151,6 +151,7 @@ impl Writer<'_> {
                 .map(Fact::Text),
             ["base", "release"] => Some(Fact::Text(self.survey.release.clone())),
             ["base", "official"] => Some(Fact::Flag(self.base.official)),
+            ["base", "imported"] => Some(Fact::Flag(self.base.imported)),
             ["series", "title"] => Some(Fact::Text(self.recipe.series.title.clone())),
             ["series", "version"] => Some(Fact::Text(self.options.version.to_string())),
             ["performance", "present"] => Some(Fact::Flag(self.performance.is_some())),

@@ -457,6 +457,7 @@ fn sliced(sandbox: &Sandbox, kernel: &Kernel) -> (Store, String, BTreeMap<String
     let tip = store
         .commit(tree_id, Some(import), "mm: the newest change of upstream\n")
         .to_string();
+    store.publish(&tip);
     for key in ["uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"] {
         sandbox
             .git(["config", key, "true"])
@@ -761,8 +762,24 @@ fn only_a_commit_that_others_can_have_is_named_as_the_base() {
         .commit(tree_id, parent, "Linux\n\nReroll-import: directory\n")
         .to_string();
     let root = store.commit(tree_id, None, "Linux\n").to_string();
-    for (name, rev) in [("import", &import), ("root", &root)] {
-        regen(&sandbox, &store.path, rev, name).run().expect_exit(0);
+    let own = store
+        .commit(tree_id, parent, "mm: a change that nobody else has\n")
+        .to_string();
+    let released = "the released source of Linux";
+    let not_public = "a commit that has not been published";
+    for (name, rev, words) in [
+        ("import", &import, released),
+        ("root", &root, released),
+        ("own", &own, not_public),
+    ] {
+        let ran = regen(&sandbox, &store.path, rev, name).run().expect_exit(0);
+        assert_eq!(
+            ran.stderr
+                .contains("note: the mails have no `base-commit:`"),
+            name == "own",
+            "{}",
+            ran.stderr
+        );
         let files = sandbox.files(name);
         let told: Vec<_> = files
             .values()
@@ -770,7 +787,7 @@ fn only_a_commit_that_others_can_have_is_named_as_the_base() {
             .collect();
         assert!(told.is_empty(), "{name}: {told:?}");
         assert!(
-            cover(&files).contains_str("the released source of Linux"),
+            cover(&files).contains_str(words),
             "it says what it applies to instead"
         );
     }

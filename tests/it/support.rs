@@ -396,6 +396,16 @@ impl Store {
         commit_id
     }
 
+    /// Tags a commit, so that others can have it.
+    pub(crate) fn publish(&self, commit_id: &str) {
+        fs::create_dir_all(self.path.join("refs/tags")).expect("a directory");
+        fs::write(
+            self.path.join("refs/tags/published"),
+            format!("{commit_id}\n"),
+        )
+        .expect("a tag");
+    }
+
     /// The content of a file at a revision.
     pub(crate) fn file(&self, rev: &str, path: &str) -> BString {
         let tree_id = self.repo.base(rev).expect("a revision").tree_id;

@@ -276,7 +276,7 @@ fn flag(input: &Fact) -> Option<&String> {
     let words: Vec<&str> = path.split('.').collect();
     let is_flag = matches!(
         words.as_slice(),
-        ["facts", _] | [_, _, "present"] | [_, _, "uses", _] | ["base", "official"]
+        ["facts", _] | [_, _, "present"] | [_, _, "uses", _] | ["base", "official" | "imported"]
     );
     (is_flag || path == "performance.present").then_some(path)
 }
