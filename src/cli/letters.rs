@@ -56,6 +56,11 @@ pub(super) fn typed_again() -> String {
 }
 
 impl LetterArgs {
+    /// Whether the version was said.
+    pub(super) fn has_version(&self) -> bool {
+        self.reroll_count.is_some()
+    }
+
     /// What a configuration says instead of a command line.
     pub(crate) fn of(author: Option<&str>, signoff: bool) -> Self {
         Self {

@@ -149,12 +149,17 @@ impl<'a> Directory<'a> {
         if !force {
             self.refuse(&old, &then)?;
         }
+        let replaces = !old.files.is_empty() && old.files != then.files;
         let plan = self
             .prepare(&old, then, files)
             .inspect_err(|_| self.give_up())?;
         self.carry_out(&plan).map_err(|error| self.failed(&error))?;
         self.give_up();
-        Ok(Written::New)
+        Ok(if replaces {
+            Written::Replaced
+        } else {
+            Written::New
+        })
     }
 
     fn own(&self, name: &str) -> PathBuf {
@@ -391,7 +396,8 @@ mod tests {
         let dir = temp.path().join("v1");
         write(&dir, &files(&[("old", "1"), ("both", "1")]), None, false).unwrap();
         fs::write(dir.join("notes"), "mine").unwrap();
-        write(&dir, &files(&[("both", "2")]), None, false).unwrap();
+        let again = write(&dir, &files(&[("both", "2")]), None, false).unwrap();
+        assert_eq!(again, Written::Replaced);
         assert!(!dir.join("old").exists());
         assert_eq!(fs::read_to_string(dir.join("both")).unwrap(), "2");
         assert_eq!(fs::read_to_string(dir.join("notes")).unwrap(), "mine");

@@ -23,6 +23,8 @@ use crate::ui::shown_text;
 pub enum Written {
     /// Yes.
     New,
+    /// Yes, and mails that an earlier run left there are gone.
+    Replaced,
     /// No: everything was there already, byte for byte.
     Unchanged,
 }

@@ -158,6 +158,7 @@ fn another_base_gives_other_words_from_the_same_recipe() {
         &[("drivers/dimmer.c", b"int dim(void)\n{\n\treturn 0;\n}\n")],
         "add a dimmer\n",
     );
+    tiny.store.publish(&tiny.rev);
     tiny.regen()
         .args(["--ref", "refs/heads/series"])
         .run()
@@ -170,7 +171,7 @@ fn another_base_gives_other_words_from_the_same_recipe() {
     );
     assert!(
         cover.contains_str(format!("base-commit: {}\n", tiny.rev)),
-        "a commit with a parent is official"
+        "a commit that was tagged is official"
     );
     let first = &mails["0001-lamp-split-lamp_start.patch"];
     assert!(
@@ -554,4 +555,19 @@ fn two_runs_from_different_directories_give_the_same_ids() {
             .json()["commits"],
         json(&one)
     );
+}
+
+#[test]
+fn mails_that_were_replaced_are_told_of_unless_the_version_was_said() {
+    let mut tiny = Tiny::new();
+    let first = tiny.regen().run().expect_exit(0);
+    assert!(!first.stderr.contains("were there"), "{}", first.stderr);
+    let again = tiny.regen().run().expect_exit(0);
+    assert!(!again.stderr.contains("were there"), "{}", again.stderr);
+    tiny.change("Makefile", "EXTRAVERSION =\n", "EXTRAVERSION = -rc2\n");
+    let told = "note: other mails of v1 were there and are gone; if they were sent, or somebody else has them, `-v 2` is the next version\n";
+    tiny.regen().run().expect_exit(0).says(&[told]);
+    tiny.change("Makefile", "EXTRAVERSION = -rc2\n", "EXTRAVERSION = -rc3\n");
+    let said = tiny.regen().args(["-v", "1"]).run().expect_exit(0);
+    assert!(!said.stderr.contains("were there"), "{}", said.stderr);
 }
