@@ -79,7 +79,9 @@ impl Tiny {
     /// What the patches of a run take out, put in and show.
     #[track_caller]
     fn code(&self, notes: &[&str]) -> Vec<String> {
-        let ran = self.regen().arg("--force").run().expect_exit(0);
+        self.store.publish(&self.rev);
+        let regen = self.regen().args(["--force", "-v", "1"]);
+        let ran = regen.run().expect_exit(0);
         let said: Vec<_> = ran
             .stderr
             .lines()
