@@ -78,7 +78,7 @@ fn whole() -> Vec<Kind> {
             cut_within(
                 t,
                 RANGE,
-                "\t\tif (use_template)\n",
+                "\t\tif (use_template && pfns_per_compound == 1)\n",
                 "\t\t\t__init_zone_device_page(page, pfn, zone_idx, nid, pgmap);",
             )
         }),
