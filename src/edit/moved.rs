@@ -279,9 +279,9 @@ impl Moved<'_> {
             return Ok(());
         };
         let matched = self.anchor.range.clone();
-        for range in self.anchor.ranges.iter().cloned() {
+        for range in &self.anchor.ranges {
             if let Some((what @ ("break" | "continue"), at)) =
-                escape(function.block()?, &range, &matched)
+                escape(function.block()?, range, &matched)
             {
                 return Err(self.refuse(
                     format!("edit `{}` puts another loop around statements of `{}()`, but the `{what}` in them means the base's own", self.edit.name, function.name),
@@ -433,6 +433,7 @@ fn leaves(node: Node<'_>, range: &Range<usize>, within: &Range<usize>, is_break:
 }
 
 /// The refusal of a name that a header has already.
+#[must_use]
 pub fn taken(edit: &EditSpec, name: &str, kind: Kind, file: &str) -> anyhow::Error {
     let (by, what) = (&edit.name, word(kind));
     Refusal::drift(format!(

@@ -29,9 +29,10 @@ pub(super) fn nearest(text: &[u8], file: &str, line: &str) -> Vec<String> {
     let found: Vec<_> = found
         .map(|(number, shown)| format!("  {file}:{number}: {shown}"))
         .collect();
-    let heading = match found.is_empty() {
-        true => "and no line of it comes close",
-        false => "the nearest line of it is",
+    let heading = if found.is_empty() {
+        "and no line of it comes close"
+    } else {
+        "the nearest line of it is"
     };
     let wanted = [format!("expected: {line}"), heading.to_owned()];
     wanted.into_iter().chain(found).collect()

@@ -23,13 +23,12 @@ pub(super) fn follow(table: &mut Table, recipe: &Recipe) -> Result<Vec<String>> 
         return Ok(open);
     };
     let name = function(object, recipe)?;
-    *object = match object_of(name)? {
-        Some(object) => Value::String(object),
-        None => {
-            open.push(name.name.clone());
-            // No target of make's: nobody builds it by mistake.
-            Value::String(format!("{}()", name.name))
-        }
+    *object = if let Some(object) = object_of(name)? {
+        Value::String(object)
+    } else {
+        open.push(name.name.clone());
+        // No target of make's: nobody builds it by mistake.
+        Value::String(format!("{}()", name.name))
     };
     let object = object.clone();
     if let Some(Value::Array(with)) = value(table, &["equality", "with"]) {

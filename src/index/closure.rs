@@ -57,7 +57,7 @@ impl Closure {
         }
         let mut seen = BTreeSet::new();
         let mut files = Vec::new();
-        let mut level: Vec<String> = roots.to_vec();
+        let mut level: Vec<String> = roots.clone();
         level.extend(headers.iter().flat_map(|path| {
             let include = Include {
                 path: path.clone(),

@@ -90,15 +90,14 @@ impl<'r> Index<'r> {
         let file = cache.map(|cache| cache.join(table::file_name(tree_id, question)));
         let kept_in = file.clone();
         let known = file.as_deref().and_then(Table::read);
-        let table = match known {
-            Some(table) => table,
-            None => {
-                let closure = Closure::of(repo, tree_id, question)?;
-                let table = Table::of(&closure.files);
-                // A cache that cannot be written costs the next run its time, nothing else.
-                let _ = file.map(|file| table.write(&file));
-                table
-            }
+        let table = if let Some(table) = known {
+            table
+        } else {
+            let closure = Closure::of(repo, tree_id, question)?;
+            let table = Table::of(&closure.files);
+            // A cache that cannot be written costs the next run its time, nothing else.
+            let _ = file.map(|file| table.write(&file));
+            table
         };
         Ok(Self {
             repo,

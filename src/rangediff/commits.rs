@@ -220,18 +220,15 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn patch(&self, commit: &Commit, diffs: Option<&HashMap<String, Vec<u8>>>) -> Result<Patch> {
         let commit = &self.in_utf8(commit)?;
-        let mut patch = match diffs {
-            Some(diffs) => {
-                let diff = diffs.get(&commit.id.to_string());
-                with_diff(commit, diff.cloned().unwrap_or_default())
-            }
-            None => {
-                let before = match commit.parent_ids.first() {
-                    Some(&parent) => self.repo.commit(parent)?.tree_id,
-                    None => EMPTY_TREE.parse().context("an id")?,
-                };
-                of_commit(self.repo, commit, before, &self.labels)?
-            }
+        let mut patch = if let Some(diffs) = diffs {
+            let diff = diffs.get(&commit.id.to_string());
+            with_diff(commit, diff.cloned().unwrap_or_default())
+        } else {
+            let before = match commit.parent_ids.first() {
+                Some(&parent) => self.repo.commit(parent)?.tree_id,
+                None => EMPTY_TREE.parse().context("an id")?,
+            };
+            of_commit(self.repo, commit, before, &self.labels)?
         };
         let author = &commit.author;
         let written = git2::Signature::new(

@@ -61,13 +61,12 @@ impl Repo {
         // A tag may be of a tag. What is in a file of its own is not read by libgit2, which waits for ever for one that was cut short.
         let mut seen = BTreeSet::new();
         while seen.insert(id) {
-            let (kind, bytes) = match self.loose(id).ok()? {
-                Some(object) => object,
-                None => {
-                    let objects = self.git.odb().ok()?;
-                    let object = objects.read(id).ok()?;
-                    (object.kind(), object.data().to_vec())
-                }
+            let (kind, bytes) = if let Some(object) = self.loose(id).ok()? {
+                object
+            } else {
+                let objects = self.git.odb().ok()?;
+                let object = objects.read(id).ok()?;
+                (object.kind(), object.data().to_vec())
             };
             match kind {
                 ObjectType::Commit => return Some(id),

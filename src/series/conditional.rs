@@ -137,7 +137,7 @@ mod tests {
         let found = conditions_at(text.as_bytes(), &offsets);
         let found: Vec<Vec<String>> = found
             .into_iter()
-            .map(|it| it.unwrap_or_default())
+            .map(std::option::Option::unwrap_or_default)
             .map(|it| it.iter().map(|it| it.to_str_lossy().into_owned()).collect())
             .collect();
         assert_eq!(found[0], Vec::<String>::new());

@@ -310,7 +310,7 @@ impl<'a> Run<'a> {
                 self.trail
                     .pending
                     .borrow_mut()
-                    .push((edit.file.clone(), pending))
+                    .push((edit.file.clone(), pending));
             },
             outside: &|name| ground.kinds_outside(name, path).unwrap_or_default(),
         }

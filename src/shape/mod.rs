@@ -527,10 +527,10 @@ impl Division<'_> {
 }
 
 /// What is said of each capture that is there, with the capture.
-fn bounds<'b, T>(
-    said: &'b BTreeMap<String, Vec<String>>,
+fn bounds<T>(
+    said: &BTreeMap<String, Vec<String>>,
     captured: impl Fn(&String) -> Option<T>,
-) -> impl Iterator<Item = (&'b Vec<String>, T)> {
+) -> impl Iterator<Item = (&Vec<String>, T)> {
     said.iter()
         .filter_map(move |(name, texts)| Some((texts, captured(name)?)))
 }

@@ -214,7 +214,7 @@ impl<'a> Body<'a> {
                 !own.contains(name.name.as_str()) && is_open(pairs, &name.name)
             });
             let missing: Vec<_> = missing.collect();
-            let spare = self.locals.iter().map(|local| local).filter(|local| {
+            let spare = self.locals.iter().filter(|local| {
                 let name = local.declared.name.as_str();
                 !recipes.contains(name)
                     && !spec.parameters.iter().any(|it| it == name)

@@ -48,12 +48,13 @@ pub(crate) fn declared<'a>(text: &[u8], declaration: Node<'a>) -> Vec<Declared<'
             _ => node,
         };
         let name = super::source::declared_name(declarator)?;
-        let shape = leaves(declarator)
-            .into_iter()
-            .map(|leaf| match leaf == name {
-                true => String::new(),
-                false => text_of(text, leaf),
-            });
+        let shape = leaves(declarator).into_iter().map(|leaf| {
+            if leaf == name {
+                String::new()
+            } else {
+                text_of(text, leaf)
+            }
+        });
         let value = node.child_by_field_name("value");
         Some(Declared {
             name: text_of(text, name),

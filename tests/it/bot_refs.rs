@@ -24,10 +24,10 @@ fn a_branch_that_any_work_tree_uses_is_left_alone() {
     type Use = fn(&Play);
     let uses: [(&str, Use); 5] = [
         ("the main work tree is on it", |play| {
-            drop(play.git("here", &["checkout", "-q", BRANCH]))
+            drop(play.git("here", &["checkout", "-q", BRANCH]));
         }),
         ("a linked work tree is on it", |play| {
-            drop(play.git("here", &["worktree", "add", "-q", "../linked", BRANCH]))
+            drop(play.git("here", &["worktree", "add", "-q", "../linked", BRANCH]));
         }),
         ("it is bisected", |play| {
             play.git("here", &["checkout", "-q", BRANCH]);

@@ -377,7 +377,7 @@ fn a_directory_that_is_named_comes_before_a_series_of_the_directories_above() {
     let program = tiny
         .regen()
         .args(["-n", "--series", "tiny"])
-        .dir(&tiny.sandbox.path("below/tiny"));
+        .dir(tiny.sandbox.path("below/tiny"));
     program
         .run()
         .expect_exit(0)

@@ -488,20 +488,20 @@ const OTHER: &str = "B U Thor <author@example.org>";
 /// What lies in a directory beside the mails, and what of it must be as before: its mode and time as well.
 const BESIDE: &[(&str, Setup)] = &[
     ("a file", |dir| {
-        fs::write(dir.join("notes"), "mine").expect("a file")
+        fs::write(dir.join("notes"), "mine").expect("a file");
     }),
     ("a secret file", |dir| {
         fs::write(dir.join("notes"), "mine").expect("a file");
         fs::set_permissions(dir.join("notes"), fs::Permissions::from_mode(0o600)).expect("a mode");
     }),
     ("a directory", |dir| {
-        fs::create_dir_all(dir.join("replies/deep")).expect("a directory")
+        fs::create_dir_all(dir.join("replies/deep")).expect("a directory");
     }),
     ("a link", |dir| {
-        symlink("/etc/hostname", dir.join("link")).expect("a link")
+        symlink("/etc/hostname", dir.join("link")).expect("a link");
     }),
     ("a link to nothing", |dir| {
-        symlink("nowhere", dir.join("link")).expect("a link")
+        symlink("nowhere", dir.join("link")).expect("a link");
     }),
     ("a name that is not UTF-8", |dir| {
         let name = std::os::unix::ffi::OsStrExt::from_bytes(b"n\xfc");

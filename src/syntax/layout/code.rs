@@ -181,6 +181,7 @@ fn joins_the_next(text: &[u8]) -> bool {
 }
 
 /// The offset behind the line that `offset` lies in and those that a backslash joins to it.
+#[must_use]
 pub fn logical_line_end(text: &[u8], offset: usize) -> usize {
     let mut end = line_end(text, offset);
     while end < text.len() && joins_the_next(&text[offset..end]) {
