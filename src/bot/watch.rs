@@ -126,11 +126,12 @@ pub(super) fn version(release: &str) -> (Vec<u64>, u64) {
 }
 
 /// The patterns that fit none of these names.
-fn idle<'n>(patterns: &[String], names: impl Iterator<Item = &'n str> + Clone) -> Vec<String> {
+fn idle<'n>(patterns: &[String], names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let names: Vec<_> = names.collect();
     let patterns = patterns.iter().filter(|pattern| !pattern.starts_with('!'));
     let idle = patterns.filter(|pattern| {
         let only = std::slice::from_ref(*pattern);
-        !names.clone().any(|name| is_wanted(only, name))
+        !names.iter().any(|name| is_wanted(only, name))
     });
     idle.cloned().collect()
 }

@@ -26,6 +26,7 @@ use crate::ui::{Ui, shown_text};
 /// recipe and options give the same bytes on every machine. Where the base's history proves that it has the first patches, the rest is
 /// numbered anew, and the cover letter says so.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(super) struct Args {
     #[command(flatten)]
     base: BaseArgs,

@@ -65,7 +65,7 @@ impl Moved<'_> {
         let changed = self.anchor.function_name();
         // What the base's function takes from outside is there, also for what is moved out of it.
         let origin = changed
-            .map(|name| self.scope(self.before, name))
+            .map(|name| scope(self.before, name))
             .transpose()?
             .flatten();
         let origin = origin.map(|(_, scope)| scope).unwrap_or_default();
@@ -73,8 +73,8 @@ impl Moved<'_> {
             .into_iter()
             .chain(self.edit.defines.iter().map(String::as_str))
         {
-            let before = self.scope(self.before, name)?;
-            if let Some((_, scope)) = self.scope(self.after, name)? {
+            let before = scope(self.before, name)?;
+            if let Some((_, scope)) = scope(self.after, name)? {
                 let before = before.map(|(_, scope)| scope).unwrap_or_default();
                 self.names_are_declared(name, [&before, &origin], &scope)?;
                 self.names_are_new(name, &before, &scope)?;
@@ -86,13 +86,6 @@ impl Moved<'_> {
             Action::Replace(..) => self.loops_keep_their_ends(),
             _ => Ok(()),
         }
-    }
-
-    fn scope(&self, source: &Source, name: &str) -> Result<Option<(Function, Scope)>> {
-        let found = source.functions_named(name)?.into_iter().next();
-        found
-            .map(|function| Ok((function.clone(), Scope::of(source, &function)?)))
-            .transpose()
     }
 
     /// Names that a function did not take from outside before must be there to be taken.
@@ -252,7 +245,7 @@ impl Moved<'_> {
             .edit
             .defines
             .iter()
-            .find_map(|name| self.scope(self.after, name).transpose())
+            .find_map(|name| scope(self.after, name).transpose())
             .transpose()?
         else {
             return Ok(());
@@ -459,4 +452,12 @@ impl Source {
         self.text().find(name)?;
         mentions(self.text(), name).into_iter().next()
     }
+}
+
+/// The function of this name, and what its names mean.
+fn scope(source: &Source, name: &str) -> Result<Option<(Function, Scope)>> {
+    let found = source.functions_named(name)?.into_iter().next();
+    found
+        .map(|function| Ok((function.clone(), Scope::of(source, &function)?)))
+        .transpose()
 }

@@ -16,6 +16,7 @@ use crate::ui::{Ui, shown_text};
 
 /// Options of `reroll check` that say what is run and how it is reported.
 #[derive(Debug, Clone, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct GateArgs {
     /// Run only these gates
     #[arg(long = "gate", value_name = "GATE", value_delimiter = ',')]

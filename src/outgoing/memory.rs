@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
+use crate::digest::hex;
 use crate::repo::blob_id;
 use crate::temporary::write_whole;
 
@@ -49,8 +50,7 @@ pub(super) fn remember(path: &Path, bytes: &[u8]) {
 fn place(path: &Path) -> Option<PathBuf> {
     let path = path.canonicalize().ok()?;
     let name = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(Cache::open().ok()?.written_path().join(name))
+    Some(Cache::open().ok()?.written_path().join(hex(&name)))
 }
 
 fn read(place: &Path) -> Option<Entry> {

@@ -29,33 +29,28 @@ impl Taken<'_> {
         let mut items = Vec::new();
         for function in &recipe.functions {
             if let Some(parts) = self.parts.get(&function.id) {
-                self.parts(function, &function.parts, parts, &mut items);
+                open_parts(function, &function.parts, parts, &mut items);
             }
         }
         items.extend(self.facts.iter().map(fact));
         items.extend(self.landings.iter().filter_map(|it| edit(recipe, it)));
         items
     }
+}
 
-    fn parts(
-        &self,
-        function: &FunctionSpec,
-        specs: &[PartSpec],
-        parts: &Parts,
-        items: &mut Vec<Item>,
-    ) {
-        for spec in specs {
-            self.parts(function, &spec.parts, parts, items);
-            let Some(part) = parts.get(&spec.name).filter(|part| part.statements > 0) else {
-                continue;
-            };
-            if spec.patterns.iter().any(|pattern| is_open(spec, pattern)) {
-                items.push(item(
-                    format!("{}: {}", function.name, spec.name),
-                    &part.code,
-                    format!("{}:{}", function.file, part.line),
-                ));
-            }
+/// The parts whose pattern takes whatever stands in their place.
+fn open_parts(function: &FunctionSpec, specs: &[PartSpec], parts: &Parts, items: &mut Vec<Item>) {
+    for spec in specs {
+        open_parts(function, &spec.parts, parts, items);
+        let Some(part) = parts.get(&spec.name).filter(|part| part.statements > 0) else {
+            continue;
+        };
+        if spec.patterns.iter().any(|pattern| is_open(spec, pattern)) {
+            items.push(item(
+                format!("{}: {}", function.name, spec.name),
+                &part.code,
+                format!("{}:{}", function.file, part.line),
+            ));
         }
     }
 }

@@ -62,7 +62,7 @@ impl Trail {
             }
         }
         for changed in &self.changed {
-            self.nobody_else_sees(changed, patch, ground)?;
+            nobody_else_sees(changed, patch, ground)?;
             let mut steps = self.steps.iter().filter(|step| step.file == changed.file);
             let Some(first) = steps.next() else { continue };
             for at in mentions(&first.before, &changed.name)? {
@@ -89,28 +89,23 @@ impl Trail {
         }
         false
     }
+}
 
-    /// A function that a header declares may be called from anywhere.
-    fn nobody_else_sees(
-        &self,
-        changed: &Changed,
-        patch: &PatchSpec,
-        ground: &Ground<'_>,
-    ) -> Result<()> {
-        let others = ground.places_outside(&changed.name, &changed.file)?;
-        let Some(other) = others.first() else {
-            return no_part_mentions(changed, patch, ground);
-        };
-        let Changed {
-            name, edit, how, ..
-        } = changed;
-        Err(Refusal::drift(format!(
-            "patch `{}`, edit `{}`: `{name}()` {how}, but `{other}` declares it on this base, so that other files can call it",
-            patch.name, edit.name
-        ))
-        .hint(format!("look who calls it there, then mend {}", edit.place))
-        .into())
-    }
+/// A function that a header declares may be called from anywhere.
+fn nobody_else_sees(changed: &Changed, patch: &PatchSpec, ground: &Ground<'_>) -> Result<()> {
+    let others = ground.places_outside(&changed.name, &changed.file)?;
+    let Some(other) = others.first() else {
+        return no_part_mentions(changed, patch, ground);
+    };
+    let Changed {
+        name, edit, how, ..
+    } = changed;
+    Err(Refusal::drift(format!(
+        "patch `{}`, edit `{}`: `{name}()` {how}, but `{other}` declares it on this base, so that other files can call it",
+        patch.name, edit.name
+    ))
+    .hint(format!("look who calls it there, then mend {}", edit.place))
+    .into())
 }
 
 impl Step {

@@ -41,6 +41,7 @@ const NEEDLESS: usize = 12;
 /// Kernels changed in many ways, and what the series makes of them.
 #[derive(Debug, Parser)]
 #[command(name = "corpus")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 struct Args {
     /// Run every kind on every base, instead of the part that CI runs
     #[arg(long)]

@@ -878,14 +878,13 @@ void khost_run(void *fn, unsigned int thread, unsigned long pfn, unsigned long n
 void khost_take_blocks(struct khost_blocks *blocks) { memset(blocks, 0, sizeof(*blocks)); }
 "#;
 
-#[test]
+/// The real harness with that half, in `dir`.
 #[cfg(target_arch = "x86_64")]
-fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
-    let dir = tempfile::tempdir().expect("a directory");
+fn real_harness(dir: &Path) -> PathBuf {
     let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("harness");
-    let half = dir.path().join("half.c");
+    let half = dir.join("half.c");
     fs::write(&half, KERNEL_HALF).expect("written");
-    let program = dir.path().join("program");
+    let program = dir.join("program");
     let task = Task::new("gcc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(&harness);
@@ -897,7 +896,14 @@ fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
         .arg("-lpthread")
         .output()
         .expect("it compiles");
+    program
+}
 
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_real_harness_runs_everything_once_a_round_in_a_changing_order() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = real_harness(dir.path());
     let run = |args: &[&str]| {
         Said::of(
             &Task::new(&program)

@@ -136,6 +136,7 @@ fn part(kind: &str, encoding: &str, text: &[u8], behind: &str) -> Vec<u8> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn mails_are_read_as_git_reads_them() {
     let (sandbox, diff) = repository();
     let whole = |message: &str, diff: &[u8]| {

@@ -16,8 +16,11 @@ use crate::support::{AUTHOR, Ran, Tiny, in_path, left_out};
 /// What is done before, in a directory of its own, where `out` is the name that is written to.
 type Setup = fn(&Path);
 
+/// What has to be there afterwards.
+type Expected = fn(&Path, &[u8]);
+
 /// What is under a name before a file is written there: what it is called, how it comes to be, whether it may be written, and what is there then.
-const THERE: &[(&str, Setup, bool, fn(&Path, &[u8]))] = &[
+const THERE: &[(&str, Setup, bool, Expected)] = &[
     (
         "nothing",
         |_| {},
