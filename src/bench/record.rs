@@ -475,7 +475,6 @@ pub(super) mod tests {
             rev: "x".to_owned(),
             commit_id: tree_id,
             tree_id,
-            official: true,
             imported: false,
             time: 0,
         }

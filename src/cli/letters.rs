@@ -145,7 +145,7 @@ impl LetterArgs {
             files: diff::between(repo, series.base.tree_id, before, &labels)?,
             notes: series.cover_notes.clone(),
         };
-        let options = self.mail_options(recipe, series, options)?;
+        let options = self.mail_options(repo, recipe, series, options)?;
         Ok(Letters {
             cover: Some(cover),
             patches,
@@ -155,6 +155,7 @@ impl LetterArgs {
 
     fn mail_options(
         &self,
+        repo: &Repo,
         recipe: &Recipe,
         series: &Series,
         options: &Options,
@@ -188,7 +189,9 @@ impl LetterArgs {
             } else {
                 Threading::Shallow
             },
-            base_commit: series.base.official.then_some(series.base.commit_id),
+            base_commit: repo
+                .is_official(&series.base)?
+                .then_some(series.base.commit_id),
             base_tree: Some(series.base.tree_id),
             change_id: Some(ChangeId::parse(&recipe.series.change_id)?),
             ..mail::Options::default()

@@ -107,7 +107,8 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         ui.warning(warning);
     }
     args.stands(&series, ui)?;
-    if !series.base.official && !series.base.imported {
+    let official = repo.is_official(&series.base)?;
+    if !official && !series.base.imported {
         ui.note(&no_base_commit(&series));
     }
     let mails = args
@@ -123,15 +124,16 @@ pub(super) fn run(args: &Args, ui: Ui) -> Result<Exit> {
         to_move.make(&repo, &series, ui)?;
     }
     if args.json {
-        report(
+        let report = report(
             &recipe,
             &series,
+            official,
             &taken,
             options.version,
             &mails,
             written,
-            ui,
-        )?;
+        );
+        print_json(&report, ui)?;
     }
     Ok(Exit::Done)
 }
@@ -341,15 +343,15 @@ fn in_use(name: &str, root: &Path) -> Refusal {
     .hint("`git switch --detach` there first, end what it is in the middle of, or name another ref")
 }
 
-fn report(
-    recipe: &Recipe,
-    series: &Series,
-    taken: &[Taken],
+fn report<'a>(
+    recipe: &'a Recipe,
+    series: &'a Series,
+    official: bool,
+    taken: &'a [Taken],
     version: u32,
-    mails: &[Mail],
+    mails: &'a [Mail],
     directory: Option<PathBuf>,
-    ui: Ui,
-) -> Result<()> {
+) -> Report<'a> {
     let commits = series.patches.iter().map(|patch| CommitReport {
         patch: &patch.name,
         commit: patch.commit.id.to_string(),
@@ -357,7 +359,7 @@ fn report(
         subject: patch.commit.subject().to_string(),
         files: patch.files.iter().map(ToString::to_string).collect(),
     });
-    let report = Report {
+    Report {
         version: 1,
         series: &recipe.series.name,
         series_version: version,
@@ -366,7 +368,7 @@ fn report(
             commit: series.base.commit_id.to_string(),
             tree: series.base.tree_id.to_string(),
             release: &series.release,
-            official: series.base.official,
+            official,
         },
         functions: &series.places,
         facts: &series.facts,
@@ -376,7 +378,5 @@ fn report(
         commits: commits.collect(),
         directory: directory.map(|directory| directory.display().to_string()),
         files: mails.iter().map(|mail| mail.file_name.as_str()).collect(),
-    };
-    print_json(&report, ui)?;
-    Ok(())
+    }
 }

@@ -9,7 +9,6 @@ use super::build::counted;
 use super::run::Context;
 use super::{Name, Outcome, Subject};
 use crate::mail::rules;
-use crate::repo::Base;
 use crate::ui::shown_text;
 
 /// The rule about commits that nobody has; it needs the repository, so it is here.
@@ -105,7 +104,8 @@ fn unknown_bases(subject: &Subject) -> Vec<Finding> {
             let Some(id) = line.strip_prefix(b"base-commit: ") else {
                 continue;
             };
-            if !is_known(&subject.base, id) {
+            let is_known = subject.official && id == subject.base.commit_id.to_string().as_bytes();
+            if !is_known {
                 let id = shown_text(id);
                 let text = format!(
                     "`base-commit: {id}` is no commit that others have ({BASE_COMMIT}); leave it out and name the release"
@@ -119,8 +119,4 @@ fn unknown_bases(subject: &Subject) -> Vec<Finding> {
         }
     }
     findings
-}
-
-fn is_known(base: &Base, id: &[u8]) -> bool {
-    base.official && id == base.commit_id.to_string().as_bytes()
 }

@@ -23,6 +23,8 @@ pub struct Subject {
     pub git_dir: PathBuf,
     /// What the series stands on.
     pub base: Base,
+    /// Whether others can have the base's commit; asked where there are mails that may name it.
+    pub official: bool,
     /// The paths that any patch touches, as the base has them.
     pub base_files: Files,
     /// The patches, first to last.
@@ -109,6 +111,7 @@ impl Subject {
         });
         Ok(Self {
             git_dir: repo.path().canonicalize()?,
+            official: !mails.is_empty() && repo.is_official(&base)?,
             base_files: files(repo, base.tree_id, &paths)?,
             patches: patches.collect::<Result<_>>()?,
             base,

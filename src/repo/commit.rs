@@ -25,8 +25,6 @@ pub struct Base {
     pub commit_id: ObjectId,
     /// Its tree.
     pub tree_id: ObjectId,
-    /// Whether others can have this commit: it is reachable from a tag or a remote branch, and no import.
-    pub official: bool,
     /// Whether it was made from a directory, a tarball or a package: it has no parent, and its id means nothing to anybody else.
     pub imported: bool,
     /// The committer's time, seconds since 1970.
@@ -79,14 +77,12 @@ impl Repo {
         self.is_readable(rev)?;
         let found = self.git.revparse_single(rev);
         if let Some(commit) = self.nameless(rev, found.as_ref().err())? {
-            let imported =
-                commit.parent_ids.is_empty() || commit.message.contains_str(IMPORT_TRAILER);
             return Ok(Base {
                 rev: rev.to_owned(),
                 commit_id: commit.id,
                 tree_id: commit.tree_id,
-                official: !imported && self.is_published(commit.id)?,
-                imported,
+                imported: commit.parent_ids.is_empty()
+                    || commit.message.contains_str(IMPORT_TRAILER),
                 time: commit.committer.time,
             });
         }
@@ -107,13 +103,11 @@ impl Repo {
             ))
             .hint("`--base` takes a tag, a branch or a commit, as `git rev-parse` does")
         })?;
-        let imported = is_import(&commit);
         Ok(Base {
             rev: rev.to_owned(),
             commit_id: commit.id(),
             tree_id: commit.tree_id(),
-            official: !imported && self.is_published(commit.id())?,
-            imported,
+            imported: is_import(&commit),
             time: commit.committer().when().seconds(),
         })
     }

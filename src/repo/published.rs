@@ -3,12 +3,12 @@
 //! Nothing on this machine knows what others have fetched. What is known is what was fetched from them, and what was tagged.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bstr::ByteSlice;
-use git2::{ObjectType, Reference};
+use git2::{ObjectType, Odb, Reference};
 
+use super::commit::Base;
 use super::store::{ObjectId, Repo};
 use crate::exec::Task;
 
@@ -16,18 +16,29 @@ use crate::exec::Task;
 const FETCHED: &str = "refs/reroll*/bases/*";
 
 impl Repo {
-    /// Whether a commit is reachable from a tag or a branch of a remote repository. In a bare repository that has a remote, the branches are
-    /// that one's.
-    pub(super) fn is_published(&self, commit_id: ObjectId) -> Result<bool> {
+    /// Whether others can have the commit of a base: it is no import, and is reachable from a tag or a branch of a remote repository. In a bare
+    /// repository that has a remote, the branches are that one's. Asked of git once for each commit.
+    pub fn is_official(&self, base: &Base) -> Result<bool> {
+        if base.imported {
+            return Ok(false);
+        }
+        let known = self.published.borrow().get(&base.commit_id).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.is_published(base.commit_id)?;
+        self.published.borrow_mut().insert(base.commit_id, found);
+        Ok(found)
+    }
+
+    fn is_published(&self, commit_id: ObjectId) -> Result<bool> {
+        let objects = self.git.odb().context("cannot open the object database")?;
         let mut input = format!("{commit_id}\n");
         for reference in self.published()? {
-            let tip = self.tip(&reference);
-            if tip == Some(commit_id) {
-                return Ok(true);
-            }
-            // One whose object is not here says nothing: git would end where it finds the first of them.
-            if let Some(tip) = tip.filter(|tip| self.git.odb().is_ok_and(|odb| odb.exists(*tip))) {
-                let _ = writeln!(input, "^{tip}");
+            match self.tip(&reference, &objects) {
+                Some(tip) if tip == commit_id => return Ok(true),
+                Some(tip) => input += &format!("^{tip}\n"),
+                None => {}
             }
         }
         let rest = Task::git_reading(self.common_path())?
@@ -51,23 +62,15 @@ impl Repo {
         Ok(references)
     }
 
-    /// The commit that a reference is at; `None` for a tree, a file, a damaged object, or a link to another reference.
-    fn tip(&self, reference: &Reference<'_>) -> Option<ObjectId> {
+    /// The commit that a reference is at; `None` for a tree, a file, a link to another reference, and an object that is damaged or not here:
+    /// git would end at the first of those.
+    fn tip(&self, reference: &Reference<'_>, objects: &Odb<'_>) -> Option<ObjectId> {
         // `packed-refs` has what a tag is of.
-        if let Some(peeled) = reference.target_peel() {
-            return Some(peeled);
-        }
-        let mut id = reference.target()?;
-        // A tag may be of a tag. What is in a file of its own is not read by libgit2, which waits for ever for one that was cut short.
+        let mut id = reference.target_peel().or_else(|| reference.target())?;
+        // A tag may be of a tag.
         let mut seen = BTreeSet::new();
-        while seen.insert(id) {
-            let (kind, bytes) = if let Some(object) = self.loose(id).ok()? {
-                object
-            } else {
-                let objects = self.git.odb().ok()?;
-                let object = objects.read(id).ok()?;
-                (object.kind(), object.data().to_vec())
-            };
+        while seen.insert(id) && objects.exists(id) {
+            let (kind, bytes) = self.read(id).ok()?;
             match kind {
                 ObjectType::Commit => return Some(id),
                 ObjectType::Tag => {

@@ -29,6 +29,8 @@ pub struct Repo {
     object_dirs: OnceCell<Vec<PathBuf>>,
     /// Objects that were read or written already: a series reads the same few files again and again.
     known: RefCell<HashMap<ObjectId, Object>>,
+    /// Which commits others can have, as far as that was asked.
+    pub(super) published: RefCell<HashMap<ObjectId, bool>>,
 }
 
 /// An object's kind and bytes.
@@ -50,6 +52,7 @@ impl Repo {
             in_memory: false,
             object_dirs: OnceCell::new(),
             known: RefCell::default(),
+            published: RefCell::default(),
         }
     }
 
@@ -183,7 +186,8 @@ impl Repo {
         }
     }
 
-    fn read(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
+    /// The same of an object that is not asked for again.
+    pub(super) fn read(&self, id: ObjectId) -> Result<(ObjectType, Vec<u8>)> {
         if let Some(object) = self.loose(id)? {
             return Ok(object);
         }

@@ -162,6 +162,7 @@ impl Question<'_> {
         tree.show(&recipe.functions);
         let ground = Ground::new(repo, base, recipe);
         let writer = Writer {
+            repo,
             base,
             recipe,
             options,

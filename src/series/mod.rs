@@ -193,6 +193,7 @@ pub fn regenerate_rest(
         Standing::Current(performance) => (Some(performance), None),
     };
     let writer = Writer {
+        repo,
         base,
         recipe,
         options,

@@ -15,12 +15,13 @@ use crate::edit::Anchor;
 use crate::error::Refusal;
 use crate::pattern::Pattern;
 use crate::recipe::{EditSpec, Fact, PatchSpec, Place, Recipe, Text, all_parts};
-use crate::repo::{Base, Signature};
+use crate::repo::{Base, Repo, Signature};
 use crate::template::{Inputs, Templates};
 use crate::trailers::signed_off;
 
 /// What texts are rendered from.
 pub(super) struct Writer<'a> {
+    pub(super) repo: &'a Repo,
     pub(super) base: &'a Base,
     pub(super) recipe: &'a Recipe,
     pub(super) options: &'a Options,
@@ -150,7 +151,7 @@ impl Writer<'_> {
                 .cloned()
                 .map(Fact::Text),
             ["base", "release"] => Some(Fact::Text(self.survey.release.clone())),
-            ["base", "official"] => Some(Fact::Flag(self.base.official)),
+            ["base", "official"] => Some(Fact::Flag(self.repo.is_official(self.base)?)),
             ["base", "imported"] => Some(Fact::Flag(self.base.imported)),
             ["series", "title"] => Some(Fact::Text(self.recipe.series.title.clone())),
             ["series", "version"] => Some(Fact::Text(self.options.version.to_string())),

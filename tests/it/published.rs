@@ -1,4 +1,4 @@
-//! Whether others can have a base: only of such a one `Base::official` is true, and a letter has a `base-commit:`.
+//! Whether others can have a base: only of such a one a letter has a `base-commit:`.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,8 @@ fn clone(options: &[&str]) -> (tempfile::TempDir, std::path::PathBuf) {
 #[track_caller]
 fn official(repo: &Path, rev: &str) -> bool {
     let repo = Repo::open(repo).expect("a repository");
-    repo.base(rev).expect("a commit").official
+    let base = repo.base(rev).expect("a commit");
+    repo.is_official(&base).expect("an answer")
 }
 
 #[test]
