@@ -197,7 +197,8 @@ fn how(performance: &Performance, shown: &[&Figure]) -> String {
     let mut text = format!(
         "Medians of {placements} placements of the code, {rounds} rounds or more in all; in each, the object of the base, the one after each patch \
          and the limit run in turn, and ratios are taken within the round. The limit is a non-temporal fill of the same memory. All placements \
-         are within {between:.0} % of the median, and the 10th and the 90th percentile of a placement's rounds within {in_time:.0} %. Measured by `reroll bench`: {}() of {} ({}), Linux {}, compiled by {}, called natively in an ordinary program; CPU time of the thread{}. \
+         are within {between:.0} % of the median, and the 10th and the 90th percentile of a placement's rounds within {in_time:.0} %. Measured by \
+         `reroll bench`: {}() of {} ({}), Linux {}, compiled by {}, called natively in an ordinary program; CPU time of the thread{}. \
          Machine: {}, {} CPUs{}, {} GiB, load {:.1} before, {}.",
         run.entry,
         run.object,

@@ -141,6 +141,14 @@ impl Estimate {
         }
     }
 
+    /// For a person: the median with so many digits behind the point, the lowest and the highest placement, and the spread in time.
+    #[must_use]
+    pub fn shown(self, digits: usize) -> String {
+        let Spread { low, median, high } = self.placements;
+        let time = self.time.relative() * 100.0;
+        format!("{median:.digits$} ({low:.2} to {high:.2}; {time:.0} %)")
+    }
+
     /// The wider of the two spreads as a part of the median.
     #[must_use]
     pub fn relative(self) -> f64 {

@@ -131,12 +131,7 @@ fn line(figure: &Figure, step: &str, width: usize) -> String {
 }
 
 fn shown(estimate: Estimate) -> String {
-    let at = estimate.placements;
-    let time = estimate.time.relative() * 100.0;
-    format!(
-        "{:.3} ({:.2} to {:.2}; {time:.0} %)",
-        at.median, at.low, at.high
-    )
+    estimate.shown(3)
 }
 
 #[cfg(test)]

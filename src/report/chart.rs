@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::performance::{Plot, Point, Setting, Steps};
 use super::shown;
 use crate::bench::plot::{nice_top, tick};
-use crate::bench::stats::{Estimate, Spread};
+use crate::bench::stats::Estimate;
 
 const LEFT: f64 = 38.0;
 const RIGHT: f64 = 12.0;
@@ -216,9 +216,7 @@ pub(super) fn times(steps: &Steps<'_>) -> String {
 
 /// A median with its spread between placements of the code, and in time.
 pub(super) fn figure(estimate: Estimate) -> String {
-    let Spread { low, median, high } = estimate.placements;
-    let time = estimate.time.relative() * 100.0;
-    format!("{median:.2} ({low:.2} to {high:.2}; {time:.0} %)")
+    estimate.shown(2)
 }
 
 fn at(value: f64) -> String {
