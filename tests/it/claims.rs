@@ -3,8 +3,7 @@
 //! A sentence that is new, or says something else than it did, is told; so is a test that is gone. Add a line below, with the test that
 //! fails where the sentence is wrong.
 
-use std::fs;
-use std::path::Path;
+use crate::readme::project;
 
 /// Words of a sentence, and the tests that show it: `FILE::TEST`, of `tests/it` where there is no `/` in it.
 const CLAIMS: &[(&str, &[&str])] = &[
@@ -382,11 +381,6 @@ const NO_CLAIMS: &[&str] = &[
     "Licence:",
     "GPL-2.0-only",
 ];
-
-fn project(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// The sentences of a page in Markdown, and the rows of its tables; not its headings, pictures and what is set in.
 fn sentences(page: &str) -> Vec<String> {

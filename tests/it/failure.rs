@@ -675,6 +675,19 @@ fn a_partial_clone_of_an_old_git_is_readable_after_what_the_hint_says() {
     tiny.regen().run().expect_exit(0);
 }
 
+/// Leaves so many bytes of an object of the tree's repository; its id.
+fn cut(tiny: &Tiny, what: &str, length: usize) -> String {
+    let git = tiny.sandbox.git(["-C", "tree.git", "rev-parse", what]);
+    let id = git.run().expect_exit(0).stdout.to_string();
+    let id = id.trim();
+    let objects = tiny.store.path.join("objects");
+    let file = objects.join(&id[..2]).join(&id[2..]);
+    let bytes = fs::read(&file).expect("an object");
+    fs::remove_file(&file).expect("removed");
+    fs::write(&file, &bytes[..length]).expect("cut");
+    id.to_owned()
+}
+
 #[test]
 fn an_object_that_was_cut_short_in_a_borrowed_repository_is_told() {
     let tiny = Tiny::new();
@@ -687,20 +700,7 @@ fn an_object_that_was_cut_short_in_a_borrowed_repository_is_told() {
         "shared.git",
     ];
     tiny.sandbox.git(clone).run().expect_exit(0);
-    let git = tiny
-        .sandbox
-        .git(["-C", "tree.git", "rev-parse", "HEAD^{tree}"]);
-    let id = git.run().expect_exit(0).stdout.to_string();
-    let id = id.trim();
-    let file = tiny
-        .store
-        .path
-        .join("objects")
-        .join(&id[..2])
-        .join(&id[2..]);
-    let bytes = fs::read(&file).expect("an object");
-    fs::remove_file(&file).expect("removed");
-    fs::write(&file, &bytes[..20]).expect("cut");
+    let id = cut(&tiny, "HEAD^{tree}", 20);
     let program = tiny
         .sandbox
         .reroll(["regen", "--author", AUTHOR, "--tree", "shared.git"]);
@@ -756,18 +756,7 @@ fn an_object_that_was_cut_short_is_told_and_not_waited_for() {
     for what in ["HEAD", "HEAD^{tree}", "HEAD:drivers/lamp.c"] {
         for length in [0, 1, 20] {
             let tiny = Tiny::new();
-            let git = tiny.sandbox.git(["-C", "tree.git", "rev-parse", what]);
-            let id = git.run().expect_exit(0).stdout.to_string();
-            let id = id.trim();
-            let file = tiny
-                .store
-                .path
-                .join("objects")
-                .join(&id[..2])
-                .join(&id[2..]);
-            let bytes = fs::read(&file).expect("an object");
-            fs::remove_file(&file).expect("removed");
-            fs::write(&file, &bytes[..length]).expect("cut");
+            let id = cut(&tiny, what, length);
             let ran = tiny.regen().run().refused(4);
             ran.says(&[&format!("object {id} of `"), "git fsck"]);
         }

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use crate::support::Sandbox;
 
-fn project(path: &str) -> String {
+/// A file of the project.
+pub(crate) fn project(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
