@@ -161,7 +161,9 @@ fn main() -> ExitCode {
     let since = Instant::now();
     let table = run(&args, &benches, jobs);
     report(&table, since);
-    if let Some(file) = &args.write {
+    // A run that was stopped has seen a part of it.
+    let stopped = reroll::exec::check_interrupted().is_err();
+    if let Some(file) = args.write.as_ref().filter(|_| !stopped) {
         std::fs::write(file, page(&table, &bases)).expect("the page");
     }
     let whole = (args.all || !chosen) && bases.len() == all;
