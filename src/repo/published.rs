@@ -63,7 +63,7 @@ impl Repo {
     }
 
     /// The commit that a reference is at; `None` for a tree, a file, a link to another reference, and an object that is damaged or not here:
-    /// git would end at the first of those.
+    /// git would end at the first of those. Nothing is fetched for it, which would need the network to say that others have it.
     fn tip(&self, reference: &Reference<'_>, objects: &Odb<'_>) -> Option<ObjectId> {
         // `packed-refs` has what a tag is of.
         let mut id = reference.target_peel().or_else(|| reference.target())?;
